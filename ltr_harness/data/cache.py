@@ -41,6 +41,7 @@ from ltr_harness.data.dataset import (
     fingerprint_dataset,
     fingerprint_judgments,
 )
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.judgments import Judgments, MissedDocuments, RawJudgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.reader import Reader
@@ -67,7 +68,8 @@ def _changed(path: Path) -> DataError:
 
 
 FACTS = "facts.json"
-_MAPPED = ("features", "document_ids")
+_SPARSE = ("values", "columns", "starts")  # of features that are sparse
+_MAPPED = ("features", "features_values", "features_columns", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
 _SEVERAL = ("queries", "documents", "grades")
@@ -162,8 +164,13 @@ def _arrays(dataset: RankingDataset) -> dict[str, Array]:
         **{f"several_{name}": getattr(dataset.raw_judgments, name, None) for name in _SEVERAL},
         **{f"missed_subtopic_{name}": getattr(missed and missed.subtopics, name, None) for name in _PAIRS},
     }
+    features: dict[str, Array]
+    if isinstance(dataset.features, SparseFeatures):
+        features = {f"features_{name}": getattr(dataset.features, name) for name in _SPARSE}
+    else:
+        features = {"features": dataset.features}
     return {
-        "features": dataset.features,
+        **features,
         "labels": judgments.labels,
         "boundaries": judgments.groups.boundaries,
         "ids": judgments.groups.ids,
@@ -206,8 +213,13 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         subtopics=subtopics("subtopic"),
         missed=MissedDocuments(**missed, subtopics=subtopics("missed_subtopic")) if missed else None,
     )
+    features: Features
+    if "features" in columns:
+        features = columns["features"]
+    else:
+        features = SparseFeatures(**parts("features", _SPARSE), n_features=len(facts["feature_names"]))
     return RankingDataset(
-        columns["features"],
+        features,
         judgments,
         query_attributes={name: columns[f"attribute{i}"] for i, name in enumerate(facts["attributes"])},
         feature_names=tuple(facts["feature_names"]),

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, named
 from ltr_harness.data.arrays import Floats, Ints, KeepsArrays
+from ltr_harness.data.features import Features, SparseFeatures, rows_of
 from ltr_harness.data.judgments import Judgments, RawJudgments, Subtopics
-from ltr_harness.data.queries import QueryGroups, as_slice, of_rows
+from ltr_harness.data.queries import QueryGroups, as_slice
 from ltr_harness.errors import Caution, DataError
 
 
@@ -21,8 +22,9 @@ class RankingDataset(Displayed, KeepsArrays):
     """Rows with features, in query groups, with what each row is worth; arrays are read-only.
 
     Attributes:
-        features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped. Without a column where
-            the files have ids and grades alone, which is enough to measure scores.
+        features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped, or `SparseFeatures`,
+            which `numpy.asarray` makes an array. Without a column where the files have ids and grades alone, which is
+            enough to measure scores.
         judgments: labels, queries, query weights, document ids.
         feature_names: the file's own ids ("1", "2", …) or column names, one per column of `features`.
         positions: int32 (n_rows,) display positions, or None.
@@ -43,7 +45,7 @@ class RankingDataset(Displayed, KeepsArrays):
         features_named: whether the features were named one by one (`features:`), and so are all meant.
     """
 
-    features: NDArray[np.float32]
+    features: Features
     judgments: Judgments
     feature_names: tuple[str, ...]
     positions: NDArray[np.int32] | None = None
@@ -152,7 +154,7 @@ class RankingDataset(Displayed, KeepsArrays):
             optional["file_rows"] = rows
         candidates = replace(
             self,
-            features=of_rows(self.features, rows),
+            features=rows_of(self.features, rows),
             judgments=replace(learned, judged=None),
             cautions=tuple(cautions),
             **optional,
@@ -169,7 +171,7 @@ class RankingDataset(Displayed, KeepsArrays):
         _, rows = self.groups.take(queries)
         return replace(
             self,
-            features=of_rows(self.features, as_slice(rows)),
+            features=rows_of(self.features, as_slice(rows)),
             judgments=self.judgments.take(queries),
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
@@ -182,18 +184,18 @@ class RankingDataset(Displayed, KeepsArrays):
 # of a text column and whether an id is stored as int32, int64 or text make no difference.
 
 
-def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
+def fingerprint_arrays(*arrays: NDArray[Any] | SparseFeatures | None) -> str:
     """Digest of a sequence of arrays: their order, element types, shapes and values; None is a value too.
 
     Text (NumPy ``str`` or ``object``) counts by its UTF-8 content. Everything else counts by its
     little-endian bytes in C order, so ``int32`` and ``int64`` differ here; ids, which should not,
-    are digested as text by `fingerprint_judgments`.
+    are digested as text by `fingerprint_judgments`. Sparse features count as the array that they stand for.
     """
     digest = hashlib.sha256()
     for array in arrays:
         if array is None:
             digest.update(b"absent;")
-        elif array.dtype.kind in "OUT":
+        elif isinstance(array, np.ndarray) and array.dtype.kind in "OUT":
             values = [
                 str(value).encode("utf-8", "surrogatepass") for value in array.ravel(order="C").tolist()
             ]
@@ -204,7 +206,9 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
         else:
             portable = array.dtype.newbyteorder("<")
             digest.update(f"{portable.str}{array.shape};".encode("ascii"))
-            flat = array.reshape(1) if array.ndim == 0 else array
+            flat = array
+            if isinstance(array, np.ndarray) and array.ndim == 0:
+                flat = array.reshape(1)
             step = max(1, (1 << 20) // max(1, flat[:1].size))  # in blocks: never a second copy of it all
             for start in range(0, len(flat), step):
                 block = np.ascontiguousarray(flat[start : start + step], dtype=portable)

@@ -15,8 +15,9 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
 from ltr_harness.boosting.watching import Watching, watch_by_rule
-from ltr_harness.data.arrays import sealed
+from ltr_harness.data.arrays import Bools, sealed
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.models import objectives as losses
@@ -29,6 +30,16 @@ FeatureName = int | str
 WatchOfLibrary = TypeVar("WatchOfLibrary", bound=Watching)
 Objective = TypeVar("Objective", bound=GradientsPerSet)
 ModelOfLibrary = TypeVar("ModelOfLibrary", bound=TreeModel)
+
+
+def _with_zeros(features: Features, columns: Bools) -> Features:
+    """Return features with 0 in all rows of some columns, a mask (n_features,)."""
+    if isinstance(features, SparseFeatures):
+        places = np.where(columns, -1, np.arange(features.n_features))
+        return features.with_columns(places, features.n_features)
+    array = np.array(features)
+    array[:, columns] = 0
+    return sealed(array)
 
 
 class BoostedRanker(StoredRanker):
@@ -175,9 +186,8 @@ class BoostedRanker(StoredRanker):
         train = self.with_targets(train)
         if left_out := set(self.left_out(train.feature_names)):
             # A constant column is never split on, so the model keeps its width and scores the data as they are.
-            features = np.array(train.features)
-            features[:, [name in left_out for name in train.feature_names]] = 0
-            train = replace(train, features=sealed(features))
+            is_left_out = np.array([name in left_out for name in train.feature_names])
+            train = replace(train, features=_with_zeros(train.features, is_left_out))
         return train
 
     def with_targets(self, train: RankingDataset) -> RankingDataset:

@@ -113,7 +113,9 @@ def _watched(booster: Any, training: Training, first: int) -> tuple[list[Measure
     metrics, history = training.watched_metrics, list[Measured]()
     if training.valid is None or not metrics:
         return history, booster.tree_count_
-    features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
+    features = typed(
+        np.asarray(training.valid.features), booster.get_cat_feature_indices(), booster.feature_names_
+    )
     stopper = None if training.stopping is None else Stopper(training.stopping)
     bound = bind(metrics, training.valid.judgments)
     for measured in stages(booster, features, bound, stopper, training.threads, first):
@@ -345,7 +347,7 @@ class CatBoostRanker(BoostedRanker):
         names = adapters.safe_feature_names(split.feature_names)
         weights_name = "weight" if self.weighs_rows else "group_weight"
         return library().Pool(
-            typed(split.features, coded, names),
+            typed(np.asarray(split.features), coded, names),
             cat_features=coded,
             label=split.labels,
             group_id=np.repeat(np.arange(split.n_queries), sizes),

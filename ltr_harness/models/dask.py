@@ -368,7 +368,7 @@ def _columns(rows: RankingDataset, prepared: Prepare, first: int, newest: float 
     part = prepared(rows)
     sizes = part.groups.sizes
     return {
-        "features": part.features,
+        "features": np.asarray(part.features),
         "labels": part.labels,
         "queries": np.repeat(np.arange(first, first + part.n_queries, dtype=np.uint32), sizes),
         "sizes": sizes[part.groups.has_rows],

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import SparseFeatures
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.models import lightgbm_parameters as parameters
 from ltr_harness.models import tree_model as adapters
@@ -120,6 +121,7 @@ class LightGBMRanker(DataParallelRanker):
     """LightGBM's lambdarank or rank_xendcg, any metric, its pointwise objectives or McRank."""
 
     packages = ("lightgbm",)
+    takes_sparse = True
     library = "lightgbm"
     objectives = parameters.OBJECTIVES
     trained = LightGBMModel
@@ -235,8 +237,9 @@ class LightGBMRanker(DataParallelRanker):
 def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
     import lightgbm
 
+    features = split.features
     return lightgbm.Dataset(
-        split.features,
+        features.csr if isinstance(features, SparseFeatures) else features,
         label=split.labels,
         group=split.groups.sizes[split.groups.has_rows],
         weight=split.weights_of_rows(),
@@ -278,7 +281,7 @@ class _Callback:
         def score(session: Session) -> NDArray[np.float64]:
             if rounds > session.scored:  # a step that finds no split adds no tree
                 session.scores += env.model.predict(
-                    session.valid.features,
+                    np.asarray(session.valid.features),
                     raw_score=True,
                     start_iteration=session.scored,
                     num_iteration=rounds - session.scored,

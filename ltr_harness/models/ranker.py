@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.arrays import number_matrix
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import SparseFeatures
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, RankerError, TrainingError
 from ltr_harness.metrics import Metric
@@ -202,8 +203,14 @@ class FittedModel(ABC):
         """
 
     def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
-        """`score` of a split's rows; what goes by their ids instead of their features says so here."""
-        return self.score(split.features)
+        """`score` of a split's rows; what goes by their ids instead of their features says so here.
+
+        Sparse features are scored as arrays of a few rows at a time.
+        """
+        features = split.features
+        if isinstance(features, SparseFeatures):
+            return np.concatenate([self.score(block) for _, block in features.blocks()])
+        return self.score(features)
 
     @abstractmethod
     def save(self, folder: Path) -> str:
@@ -240,6 +247,9 @@ class Ranker(BaseModel, ABC):
 
     boosted: ClassVar[bool] = False
     """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
+
+    takes_sparse: ClassVar[bool] = False
+    """True where `fit` works with `SparseFeatures`; others are given arrays, refused where they do not fit."""
 
     @abstractmethod
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
@@ -348,6 +358,13 @@ class Ranker(BaseModel, ABC):
     def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
         """A stored model of this ranker; see `FittedModel.load`."""
 
+    def fit_to(self, training: Training) -> FittedModel:
+        """Train with features as the ranker takes them."""
+        if self.takes_sparse:
+            return self.fit(training)
+        valid = None if training.valid is None else with_array(training.valid)
+        return self.fit(replace(training, train=with_array(training.train), valid=valid))
+
     def require(self, training: Training) -> None:
         """Refuse to train what `check` finds fault with."""
         RankerError.refuse(self.check(TrainingFacts.of(training.train, training.stopping is not None)))
@@ -357,6 +374,13 @@ def with_derived(params: Mapping[str, Any], learned: Iterable[Mapping[str, Any]]
     """Return the option `params` with what the library derived for the compared models; nothing where it did not."""
     derived = medians(params_learned.get(DERIVED, {}) for params_learned in learned)
     return {"params": {**derived, **params}} if derived else {}
+
+
+def with_array(split: RankingDataset) -> RankingDataset:
+    """Return a split whose features are an array; DataError where sparse ones do not fit the memory as one."""
+    if not isinstance(split.features, SparseFeatures):
+        return split
+    return replace(split, features=split.features.dense())
 
 
 class StoredRanker(Ranker):

@@ -25,8 +25,8 @@ from ltr_harness._util.files import cache_folder, sources_digest, write_whole
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
-from ltr_harness.data.arrays import sealed
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import SparseFeatures, rows_of
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
 from ltr_harness.models.ranker import FittedModel, Training, TrainingFacts, as_matrix
 
@@ -46,6 +46,8 @@ class TreeModel(FittedModel):
 
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
         """Scores of the first rounds alone, all where 0: float64 (n_rows,), from features (n_rows, n_features)."""
+        if isinstance(features, SparseFeatures):
+            return np.concatenate([self.score_after(block, rounds) for _, block in features.blocks()])
         matrix = as_matrix(features, self.n_features)
         return np.asarray(self._predicted(matrix, rounds), dtype=np.float64) if len(matrix) else np.empty(0)
 
@@ -330,7 +332,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
     assert train.positions is not None  # field_problems has looked
     query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
     order = np.lexsort((train.positions, query))
-    features = sealed(np.ascontiguousarray(train.features[order]))
+    features = rows_of(train.features, order)
     judgments = train.judgments.with_rows(order, train.groups)
     return replace(train, features=features, judgments=judgments, **train.optional_fields(order))
 

@@ -91,6 +91,7 @@ class XGBoostRanker(DataParallelRanker):
     """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; its pointwise objectives or McRank."""
 
     packages = ("xgboost",)
+    takes_sparse = True
     library = "xgboost"
     objectives = parameters.OBJECTIVES
     trained = XGBoostModel
@@ -221,6 +222,8 @@ class XGBoostRanker(DataParallelRanker):
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         import xgboost
 
+        from ltr_harness.models.xgboost_matrices import plain_array, quantile_matrix
+
         split = self.prepared(training.train)
         if self.position_bias:  # XGBoost takes a row's place within its query for its position
             split = adapters.by_position(split)
@@ -229,13 +232,14 @@ class XGBoostRanker(DataParallelRanker):
             fields["feature_weights"] = weights
         if handed["tree_method"] == "hist":  # binned at once: the same trees, an eighth of the memory
             bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
-            train = xgboost.QuantileDMatrix(split.features, max_bin=bins, **fields)
+            train = quantile_matrix(split.features, bins, fields)
         else:
-            train = xgboost.DMatrix(split.features, **fields)
+            train = xgboost.DMatrix(plain_array(split.features), **fields)
         if training.valid is None:
             return train, None
         # a plain DMatrix: predictions on a quantile matrix are several times slower
-        return train, xgboost.DMatrix(training.valid.features, **self._fields(training.valid, handed))
+        valid_features = plain_array(training.valid.features)
+        return train, xgboost.DMatrix(valid_features, **self._fields(training.valid, handed))
 
     def _feature_weights(self, split: RankingDataset) -> list[float] | None:
         """0 for features that are left out: they would be drawn otherwise, and the draw be wasted."""
@@ -272,7 +276,7 @@ def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
         import xgboost
 
         if session.matrix is None:
-            session.matrix = xgboost.DMatrix(session.valid.features)
+            session.matrix = xgboost.DMatrix(np.asarray(session.valid.features))
         return np.asarray(model.predict(session.matrix, output_margin=True, validate_features=False))
 
     return stopping.rounds_to_keep(rounds, rounds, score) is not None

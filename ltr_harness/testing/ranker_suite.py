@@ -113,7 +113,7 @@ class RankerSuite:
 
     def test_training_leaves_its_data_alone(self) -> None:
         data = ranking_data(1)
-        before = data.features.copy(), data.labels.copy()
+        before = np.array(data.features), data.labels.copy()
         self.fitted()
         np.testing.assert_array_equal(data.features, before[0])
         np.testing.assert_array_equal(data.labels, before[1])
@@ -193,7 +193,7 @@ class RankerSuite:
 
     def test_memory_layout_and_precision_of_features_do_not_matter(self) -> None:
         if self.scores_features:
-            model, features = self.shared_model(), ranking_data(3).features
+            model, features = self.shared_model(), np.asarray(ranking_data(3).features)
             for other in (np.asfortranarray(features), features.astype(np.float64), features.tolist()):
                 np.testing.assert_array_equal(model.score(other), model.score(features))
 

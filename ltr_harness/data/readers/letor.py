@@ -1,7 +1,7 @@
 """LETOR files, also called svmlight or SVM-rank: ``2 qid:10 1:0.03 2:0.5 … #docid = GX008-86``."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import LONGEST_ID, Floats
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import BLOCK, Features, SparseFeatures
 from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
 from ltr_harness.data.readers.rows import (
@@ -64,6 +65,11 @@ class Chunk:
     first_row: int = 0
     first_line: int = 0
 
+    @property
+    def rows(self) -> slice:
+        """The rows among those of all files."""
+        return slice(self.first_row, self.first_row + self.n_rows)
+
 
 def _survey_chunk(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
     """Return the fields of a chunk that its text determines."""
@@ -87,17 +93,23 @@ def survey_files(paths: Sequence[Path]) -> list[Chunk]:
         path, data = piece
         return Chunk(data, path, **_survey_chunk(data, in_full=False))
 
-    chunks: list[Chunk] = []
-    row = line = 0
-    for chunk in on_all_cores(survey, pieces):
-        if not chunks or chunks[-1].path != chunk.path:
-            line = 0
-        chunks.append(replace(chunk, first_row=row, first_line=line))
-        row, line = row + chunk.n_rows, line + chunk.n_lines
+    chunks = _numbered(on_all_cores(survey, pieces))
     for path, of_file in groupby(chunks, key=lambda chunk: chunk.path):
         if not any(chunk.n_rows for chunk in of_file):
             problems.append(Problem(str(path), "has no rows, only blank lines or comments", "rows"))
     DataError.refuse(problems)
+    return chunks
+
+
+def _numbered(surveyed: Iterable[Chunk]) -> list[Chunk]:
+    """Return consecutive chunks with the numbers of their first rows and lines."""
+    chunks: list[Chunk] = []
+    row = line = 0
+    for chunk in surveyed:
+        if not chunks or chunks[-1].path != chunk.path:
+            line = 0
+        chunks.append(replace(chunk, first_row=row, first_line=line))
+        row, line = row + chunk.n_rows, line + chunk.n_lines
     return chunks
 
 
@@ -109,8 +121,13 @@ def _cut(path: Path) -> Iterator[NDArray[np.uint8]]:
         expected = "lines that end with LF or CRLF"
         raise DataError.at(path, "its lines end with CR alone", expected, LINE_ENDS)
     start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
+    yield from _pieces(data, start, CHUNK)
+
+
+def _pieces(data: NDArray[np.uint8], start: int, size: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield pieces of about so many bytes that end with a line."""
     while True:
-        end = start + CHUNK
+        end = start + size
         while end < len(data):
             newlines = np.flatnonzero(data[end : end + 65536] == 10)
             if newlines.size:
@@ -121,6 +138,18 @@ def _cut(path: Path) -> Iterator[NDArray[np.uint8]]:
         if end >= len(data):
             return
         start = end
+
+
+def _cut_further(chunks: Sequence[Chunk], n_rows: int) -> list[Chunk]:
+    """Return the chunks in pieces of about so many rows."""
+    pieces: list[Chunk] = []
+    for chunk in chunks:
+        size = max(len(chunk.data) * n_rows // max(chunk.n_rows, 1), 1)
+        pieces += [
+            Chunk(data, chunk.path, **_survey_chunk(data, in_full=False))
+            for data in _pieces(chunk.data, 0, size)
+        ]
+    return _numbered(pieces)
 
 
 def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
@@ -188,6 +217,14 @@ class _Arrays(NamedTuple):
     weights: NDArray[np.float64]
 
 
+class _RowColumns(NamedTuple):
+    """The columns of all rows beside their features."""
+
+    labels: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
 class _Parsed(NamedTuple):
     chunk: Chunk
     block_starts: NDArray[np.int64]
@@ -195,6 +232,15 @@ class _Parsed(NamedTuple):
     documents: NDArray[np.str_] | None
     problems: list[Problem]
     counts: kernels.ParseCounts
+
+
+class _Filled(NamedTuple):
+    """All rows, and the index of the first feature."""
+
+    features: Features
+    columns: _RowColumns
+    parsed: list[_Parsed]
+    first_index: int
 
 
 def _total(parsed: Sequence[_Parsed], name: str) -> int:
@@ -220,7 +266,8 @@ class IndexOptions(ValueOptions):
 def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: bool) -> Rows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows; without qid, they have no blocks."""
     chunks = survey_files(paths)
-    (features, labels, lines, weights), parsed, first = _fill_arrays_with_retry(chunks, with_qid, options)
+    filled = _fill_arrays_with_retry(chunks, with_qid, options)
+    features, (labels, lines, weights), parsed, first = filled
     _refuse_bad_lines(parsed)
     n_rows = len(features)
     starts = {chunk.path: chunk.first_row for chunk in reversed(chunks)}  # of each file's first piece
@@ -260,14 +307,12 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     return _with_words(rows, words) if with_qid else rows.with_cautions(IGNORED)
 
 
-def _fill_arrays_with_retry(
-    chunks: Sequence[Chunk], with_qid: bool, options: IndexOptions
-) -> tuple[_Arrays, list[_Parsed], int]:
+def _fill_arrays_with_retry(chunks: Sequence[Chunk], with_qid: bool, options: IndexOptions) -> _Filled:
     """Fill arrays of the size that a quick look at the text finds, and again after a look at all of it where needed."""
     filled = None
     with suppress(DataError):
         filled = _fill_arrays(chunks, with_qid=with_qid, options=options)
-    if filled is not None and not _total(filled[1], "problems"):
+    if filled is not None and not _total(filled.parsed, "problems"):
         return filled
     del filled  # its memory, before the next one's
     # the largest index stands within a row, or a line is bad
@@ -333,46 +378,103 @@ def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
     return replace(rows.with_cautions(caution), document_ids=words)
 
 
-def _fill_arrays(
-    chunks: Sequence[Chunk], *, with_qid: bool, options: IndexOptions
-) -> tuple[_Arrays, list[_Parsed], int]:
-    """Fill arrays from the text, allocated once, as large as the survey says; return them and the first index."""
-    first = options.first_index
-    if first is None:
-        first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
-    widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), sum(chunk.n_rows for chunk in chunks)
-    if (fixed_n_features := options.n_features) is not None:
-        n_features, reason, suspect = fixed_n_features, f"n_features is {fixed_n_features:,}", "that"
-    else:
-        n_features = max(0, widest.largest + 1 - first)
-        reason, suspect = f"the largest feature index is {widest.largest:,}", "that index"
-    # one mistyped index would otherwise ask for a thousand times the memory
-    needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
-    place = f"{widest.path}:{widest.first_line + widest.largest_line}"
-    found = f"{reason}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
-    cure = (
-        f"check whether {suspect} is a typo; features with very large indices need hashing or selection first"
-    )
-    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=fixed_n_features is not None)
-    bound.refuse(place, found, needed, cure)
-    try:
-        features = np.zeros((n_rows, n_features), dtype=np.float32)
-    except MemoryError:
-        fits = "a matrix that fits in memory"
-        raise DataError.at(place, f"{found} {in_words(needed)}", fits, cure) from None
-    arrays = _Arrays(
-        features,
-        np.empty(n_rows, dtype=np.float64),
-        np.empty(n_rows, dtype=np.int64),
-        np.full(n_rows if with_qid else 0, np.nan),
+class _Shape(NamedTuple):
+    """The size of a matrix of features, and the words for it."""
+
+    n_rows: int
+    n_features: int
+    first_index: int
+    n_bytes: int  # of the text
+    bound: Bound
+    place: str  # where the largest index stands
+    found: str
+    cure: str
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk], options: IndexOptions) -> "_Shape":
+        first = options.first_index
+        if first is None:
+            first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
+        widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), sum(chunk.n_rows for chunk in chunks)
+        if (fixed_n_features := options.n_features) is not None:
+            n_features, reason, suspect = fixed_n_features, f"n_features is {fixed_n_features:,}", "that"
+        else:
+            n_features = max(0, widest.largest + 1 - first)
+            reason, suspect = f"the largest feature index is {widest.largest:,}", "that index"
+        place = f"{widest.path}:{widest.first_line + widest.largest_line}"
+        found = f"{reason}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
+        cure = f"check whether {suspect} is a typo; features with very large indices need hashing or selection first"
+        n_bytes = sum(len(chunk.data) for chunk in chunks)
+        bound = Bound.of_file(n_bytes, meant=fixed_n_features is not None)
+        return cls(n_rows, n_features, first, n_bytes, bound, place, found, cure)
+
+    @property
+    def is_sparse(self) -> bool:
+        """True where rows are kept sparse: an array of their features would take many times the text."""
+        is_wide = self.row_bytes * self.n_rows > max(_LEAST_SPARSE, _SPARSE * self.n_bytes)
+        of_rows = self.row_bytes * min(self.rows_at_once, self.n_rows)
+        return is_wide and of_rows + _OF_COLUMN * self.n_features <= self.bound.most
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in an array."""
+        return 4 * self.n_features
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows of which the features are an array at a time, where rows are kept sparse."""
+        return max(BLOCK // max(self.row_bytes, 1), 1)
+
+    def refuse(self) -> None:
+        """Raise where an array takes too much memory, as it does with one mistyped index."""
+        if not self.is_sparse:
+            self.bound.refuse(self.place, self.found, self.needed, self.cure)
+
+    @property
+    def needed(self) -> int:
+        """Bytes of an array of all rows; beside it, `parse` notes a row for each column."""
+        return self.row_bytes * self.n_rows + 8 * self.n_features
+
+    def zeros(self) -> NDArray[np.float32]:
+        """Return an array for all rows. Raises DataError: there is not so much memory."""
+        try:
+            return np.zeros((self.n_rows, self.n_features), dtype=np.float32)
+        except MemoryError:
+            fits = "a matrix that fits in memory"
+            raise DataError.at(self.place, f"{self.found} {in_words(self.needed)}", fits, self.cure) from None
+
+
+_OF_COLUMN = 1000  # bytes of a column's name, and of what is noted of it from here to the report
+_LEAST_SPARSE = 64 << 20  # bytes of an array, below which sparse rows save nothing worth their slower columns
+_SPARSE = 8  # times the text; a value that is stored takes 8 bytes, and at least 4 in the text
+
+
+def _fill_arrays(chunks: Sequence[Chunk], *, with_qid: bool, options: IndexOptions) -> _Filled:
+    """Fill arrays from the text, allocated once, as large as the survey says."""
+    shape = _Shape.of(chunks, options)
+    shape.refuse()
+    columns = _RowColumns(
+        np.empty(shape.n_rows, dtype=np.float64),
+        np.empty(shape.n_rows, dtype=np.int64),
+        np.full(shape.n_rows if with_qid else 0, np.nan),
     )
 
-    def parse(chunk: Chunk) -> _Parsed:
-        rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
-        into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], arrays.weights[rows])
-        return _parse(chunk, with_qid, first, into, options)
+    def parse(chunk: Chunk, features: NDArray[np.float32]) -> _Parsed:
+        rows = chunk.rows
+        into = _Arrays(features, columns.labels[rows], columns.lines[rows], columns.weights[rows])
+        return _parse(chunk, with_qid, shape.first_index, into, options)
 
-    return arrays, on_all_cores(parse, chunks), first
+    def parse_sparse(chunk: Chunk) -> tuple[_Parsed, SparseFeatures]:
+        features = np.zeros((chunk.n_rows, shape.n_features), dtype=np.float32)
+        return parse(chunk, features), SparseFeatures.of_array(features)
+
+    if shape.is_sparse:
+        pieces = on_all_cores(parse_sparse, _cut_further(chunks, shape.rows_at_once))
+        sparse = SparseFeatures.joined([features for _, features in pieces])
+        return _Filled(sparse, columns, [parsed for parsed, _ in pieces], shape.first_index)
+    array = shape.zeros()
+    parsed = on_all_cores(lambda chunk: parse(chunk, array[chunk.rows]), chunks)
+    return _Filled(array, columns, parsed, shape.first_index)
 
 
 def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:

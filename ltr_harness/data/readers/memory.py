@@ -24,11 +24,11 @@ from ltr_harness.data.arrays import (
     unmasked,
 )
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.reader import Beyond
 from ltr_harness.data.readers.rows import Rows, assembled, blocks_of
-from ltr_harness.data.readers.text_files import Bound, in_words
 from ltr_harness.errors import DataError, Problem
 
 
@@ -53,8 +53,9 @@ def from_arrays(
     """A ranking dataset from arrays with one entry per row.
 
     Args:
-        features: (n_rows, n_features); NaN means missing. Stored as float32, dense: a sparse matrix of SciPy takes
-            4 bytes a cell. What it leaves out is 0, as in SciPy and LightGBM (XGBoost would take it for missing).
+        features: (n_rows, n_features); NaN means missing. Stored as float32. A sparse matrix of SciPy stays sparse
+            (`SparseFeatures`), and what it leaves out is 0, as in SciPy and LightGBM: XGBoost, which would take it for
+            missing, is given 0 as well.
         labels: (n_rows,), finite; None where they are those of `judgments`.
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
@@ -303,12 +304,12 @@ def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
     return column.astype(bool)
 
 
-def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> Features:
     """Return the features of the candidates."""
     expected = "expected an array (n_rows, n_features)"
     if hasattr(features, "toarray"):
-        raw = sealed(_dense(features, retrieved))
-    elif retrieved is None:
+        return _sparse(features, retrieved, expected)
+    if retrieved is None:
         raw = number_matrix(features, expected)
     else:
         rows = np.atleast_1d(unmasked(features, expected))
@@ -317,58 +318,48 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
     with np.errstate(over="ignore", under="ignore"):
         matrix = np.ascontiguousarray(raw, dtype=np.float32)
     matrix = keep_array(matrix) if np.may_share_memory(matrix, raw) else sealed(matrix)
-    sizes = matrix.shape if retrieved is None else matrix.shape[1:]
-    if matrix.ndim != 2 or 0 in sizes:
-        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    _refuse_shape(matrix.shape, retrieved)
     infinite = np.argwhere(np.isinf(matrix))
     if len(infinite):
-        row, column = infinite[0]
-        if retrieved is not None:
-            row = np.flatnonzero(retrieved)[row]
-        found = f"features[{row}, {column}] is infinite or beyond the range of float32"
-        expected = "finite numbers, NaN where a value is missing"
-        raise DataError(f"{found} ({len(infinite):,} such); expected {expected}")
+        _refuse_infinite(infinite[0, 0], infinite[0, 1], len(infinite), retrieved)
     return matrix
+
+
+def _sparse(matrix: Any, retrieved: NDArray[np.bool_] | None, expected: str) -> SparseFeatures:
+    """Return the candidates of a sparse matrix of SciPy."""
+    _refuse_shape(matrix.shape, retrieved)
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"features are not numbers (dtype {matrix.dtype}); {expected}")
+    if retrieved is not None:
+        _refuse_other_length(matrix.shape[0], retrieved)
+        matrix = matrix.tocsr()[np.flatnonzero(retrieved)]
+    features = SparseFeatures.of_matrix(matrix)
+    infinite = np.flatnonzero(np.isinf(features.values))
+    if infinite.size:
+        row = int(np.searchsorted(features.starts, infinite[0], side="right")) - 1
+        _refuse_infinite(row, int(features.columns[infinite[0]]), infinite.size, retrieved)
+    return features
+
+
+def _refuse_shape(shape: tuple[int, ...], retrieved: NDArray[np.bool_] | None) -> None:
+    sizes = shape if retrieved is None else shape[1:]
+    if len(shape) != 2 or 0 in sizes:
+        raise DataError(f"features have shape {shape}; expected (n_rows, n_features), both at least 1")
+
+
+def _refuse_infinite(row: int, column: int, n: int, retrieved: NDArray[np.bool_] | None) -> None:
+    """Raise about values that are infinite, of which the first is in a row of the candidates."""
+    if retrieved is not None:
+        row = int(np.flatnonzero(retrieved)[row])
+    found = f"features[{row}, {column}] is infinite or beyond the range of float32"
+    expected = "finite numbers, NaN where a value is missing"
+    raise DataError(f"{found} ({n:,} such); expected {expected}")
 
 
 def _refuse_other_length(n_rows: int, retrieved: NDArray[np.bool_]) -> None:
     if n_rows != retrieved.size:
         found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
         raise DataError(f"{found} of features; expected one per row")
-
-
-def _dense(matrix: Any, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
-    """Return the candidates of a sparse matrix of SciPy as an array, if it fits into the memory.
-
-    Rows are chosen and numbers become float32 while the matrix is sparse: the array is the only dense copy.
-    """
-    if matrix.ndim != 2:
-        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
-    if matrix.dtype.kind not in "biuf":
-        raise DataError(
-            f"features are not numbers (dtype {matrix.dtype}); expected an array (n_rows, n_features)"
-        )
-    n_rows, n_columns = matrix.shape
-    if retrieved is not None:
-        _refuse_other_length(n_rows, retrieved)
-        n_rows = np.count_nonzero(retrieved)
-    size = f"a sparse matrix of {count_of(n_rows, 'row')} and {count_of(n_columns, 'column')}"
-    found, needed = f"{size} becomes dense, which takes", n_rows * n_columns * np.dtype(np.float32).itemsize
-    cure = "leave out columns that are nearly always 0"
-    Bound.of_file(0, meant=True).refuse("features", found, needed, cure)
-    try:
-        dense = np.zeros((n_rows, n_columns), dtype=np.float32)
-    except MemoryError:
-        expected = "the memory for it"
-        raise DataError.at("features", f"{found} {in_words(needed)}", expected, cure) from None
-    rows = matrix.tocsr(copy=True)
-    rows.sum_duplicates()  # before they are rounded
-    if retrieved is not None:
-        rows = rows[np.flatnonzero(retrieved)]
-    with np.errstate(over="ignore", under="ignore"):
-        rows = rows.astype(np.float32)
-    rows.toarray(out=dense)
-    return dense
 
 
 _EXPECTATIONS = {

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.arrays import Array, Bools, Floats, sealed
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures, sealed_features
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.queries import ONE_ROW_EACH, QueryGroups, repeats_in_words
 from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
@@ -29,7 +30,7 @@ OfRow = Callable[[int], str]
 class Rows:
     """Rows in file order, each value checked, queries not yet."""
 
-    features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is known
+    features: Features  # (n_rows, n_features); of the candidates alone where `retrieved` is known
     feature_names: tuple[str, ...]
     labels: Floats  # (n_rows,), finite
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
@@ -146,7 +147,7 @@ def assembled(
         positions = _chosen(positions, rows.retrieved)
         half_lives = _chosen(half_lives, rows.retrieved)
     return RankingDataset(
-        sealed(rows.features),
+        sealed_features(rows.features),
         judgments,
         rows.feature_names,
         positions,
@@ -498,15 +499,25 @@ def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingData
     if dataset.feature_names == names:
         return dataset
     column_of = {name: column for column, name in enumerate(dataset.feature_names)}
-    features = np.zeros((dataset.n_rows, len(names)), dtype=np.float32)
-    for column, name in enumerate(names):
-        if name in column_of:
-            features[:, column] = dataset.features[:, column_of[name]]
+    features: Features
+    if isinstance(dataset.features, SparseFeatures):
+        place = {name: column for column, name in enumerate(names)}
+        places = np.array([place.get(name, -1) for name in dataset.feature_names], dtype=np.int64)
+        features = dataset.features.with_columns(places, len(names))
+    else:
+        features = _array_with_columns(dataset.features, [column_of.get(name) for name in names])
     cautions = dataset.cautions
     if padded := [name for name in names if name not in column_of]:
         text = f"{_feature_list(padded)} never occur in this split and are 0.0 in all its rows"
         cautions = (*cautions, Caution("absent-features", "note", text))
     categories = {name: texts for name, texts in dataset.categories.items() if name in names}
-    return replace(
-        dataset, features=sealed(features), feature_names=names, cautions=cautions, categories=categories
-    )
+    return replace(dataset, features=features, feature_names=names, cautions=cautions, categories=categories)
+
+
+def _array_with_columns(features: NDArray[np.float32], columns: Sequence[int | None]) -> NDArray[np.float32]:
+    """Return an array with these columns of the features (n_rows, n_features), and 0 in place of None."""
+    array = np.zeros((len(features), len(columns)), dtype=np.float32)
+    for place, column in enumerate(columns):
+        if column is not None:
+            array[:, place] = features[:, column]
+    return sealed(array)

@@ -188,7 +188,9 @@ class Synthetic(Reader, use_attribute_docstrings=True):
 
     def truth(self, dataset: RankingDataset) -> NDArray[np.float64]:
         """The planted utility of each row, float64 (n_rows,): the best scores that the features allow."""
-        return _utility(dataset.features, self.n_features // 4, dataset.feature_names.index("query_1"))
+        return _utility(
+            np.asarray(dataset.features), self.n_features // 4, dataset.feature_names.index("query_1")
+        )
 
     def _split(self, name: str) -> SyntheticRows:
         code = _SPLITS.index(name)

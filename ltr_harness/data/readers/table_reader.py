@@ -276,7 +276,7 @@ class TableReader(FileReader, ValueOptions):
         else:
             parts = [table.read(numbers, texts).table for table in tables]
             log = open_log(concat_tables(parts, promote_options="permissive"), source)
-        return labels_of(log, rule, columns, rows.place, rows.features)
+        return labels_of(log, rule, columns, rows.place, np.asarray(rows.features))
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """Return this reader, with `document_id` as the documents' column if none is configured and it has no gaps."""

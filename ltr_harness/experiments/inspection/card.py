@@ -13,6 +13,7 @@ from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import json_value
 from ltr_harness.data.arrays import Floats
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import shuffled
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement, agreement
@@ -49,7 +50,7 @@ class Content:
     columns: NDArray[np.uint64]  # (n_features,), a hash of each column
 
     @classmethod
-    def of(cls, features: NDArray[np.float32]) -> Self:
+    def of(cls, features: Features) -> Self:
         """Return the digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
@@ -61,7 +62,11 @@ class Content:
         rows = np.empty((2, n_rows), dtype=np.uint64)
         blank = np.ones(n_rows, dtype=np.bool_)
         columns = np.zeros((2, n_features), dtype=np.uint64)
-        _scan(features, along, down, low, high, counts, total, rows, blank, columns)
+        if isinstance(features, SparseFeatures):
+            for of, block in features.blocks():
+                _scan(block, along, down[:, of], low, high, counts, total, rows[:, of], blank[of], columns)
+        else:
+            _scan(features, along, down, low, high, counts, total, rows, blank, columns)
         n_missing, n_zero = counts
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.data.features import Features, column_ranges
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.experiments.inspection.column_facts import FAR, is_of_another_range
 
@@ -79,9 +80,7 @@ def scoring_cautions(rows: RankingDataset, record: Record, ranges: pd.DataFrame 
     return [*reading_cautions, *matrix_cautions(rows.features, record, ranges)]
 
 
-def matrix_cautions(
-    features: NDArray[np.float32], record: Record, ranges: pd.DataFrame | None
-) -> list[Caution]:
+def matrix_cautions(features: Features, record: Record, ranges: pd.DataFrame | None) -> list[Caution]:
     """List the cautions about values (n_rows, n_features) in the order of a model's columns."""
     cautions = missing_throughout(features, record)
     if ranges is not None:
@@ -89,15 +88,14 @@ def matrix_cautions(
     return cautions
 
 
-def other_ranges(features: NDArray[np.float32], names: Sequence[str], ranges: pd.DataFrame) -> list[Caution]:
+def other_ranges(features: Features, names: Sequence[str], ranges: pd.DataFrame) -> list[Caution]:
     """Return a caution about features (n_rows, n_features) that reach far beyond the range of training."""
     column = {name: index for index, name in enumerate(names)}
     trained = ranges[ranges["feature"].isin(column)]
     columns = [column[name] for name in trained["feature"]]
     if not (columns and len(features)):
         return []
-    low = np.fmin.reduce(features[:, columns], axis=0).astype(np.float64)
-    high = np.fmax.reduce(features[:, columns], axis=0).astype(np.float64)
+    low, high = (extreme[columns].astype(np.float64) for extreme in column_ranges(features))
     trained_low, trained_high = trained["low"].to_numpy(np.float64), trained["high"].to_numpy(np.float64)
     outside = trained["feature"][is_of_another_range(low, high, trained_low, trained_high)].tolist()
     if not outside:
@@ -106,7 +104,7 @@ def other_ranges(features: NDArray[np.float32], names: Sequence[str], ranges: pd
     return [Caution("other-range", "warning", text, "check whether they are in the units of training")]
 
 
-def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Caution]:
+def missing_throughout(features: Features, record: Record) -> list[Caution]:
     """Return a caution about features (n_rows, n_features) without any value, given as many rows as a usual query."""
     train = record.data["train"]
     if not record.features or len(features) < max(train.n_rows / train.n_queries, 1):

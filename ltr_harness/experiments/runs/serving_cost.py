@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness._util.text import none_if_undefined
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiments.runs.record import Latency
 from ltr_harness.metrics import Metric, bind
@@ -40,7 +40,7 @@ def permutation_importance(
     """Return the loss of a metric when one feature's values are shuffled among all rows, the largest first."""
     binding = bind([metric], split.judgments)
     better = 1.0 if metric.higher_is_better else -1.0
-    before = binding.per_query(model.score(split.features))[0]
+    before = binding.per_query(model.score_split(split))[0]
     used = model.importance("split") > 0 if isinstance(model, TreeModel) else np.ones(split.n_features, bool)
     features = np.array(split.features)
     losses = np.zeros((split.n_queries, split.n_features))
@@ -114,8 +114,13 @@ def quality_by_trees(
     return [QualityAtRounds(cut, tuple(binding.means(after(split.features, cut)).tolist())) for cut in rounds]
 
 
-def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
-    """Return the time to score a row here: the fastest of a few passes over all rows (n_rows, n_features)."""
+def microseconds_per_row(model: FittedModel, features: Features, repeats: int = 3) -> float:
+    """Return the time to score a row here: the fastest of a few passes over all rows (n_rows, n_features).
+
+    Of sparse features, over the first rows that fit a block.
+    """
+    if isinstance(features, SparseFeatures):
+        _, features = next(features.blocks())
     seconds = timeit.repeat(lambda: model.score(features), repeat=repeats, number=1)
     return 1e6 * min(seconds) / max(len(features), 1)
 
@@ -136,8 +141,8 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def latency(
-    score: Callable[[NDArray[Any]], Any],
-    features: NDArray[np.float32],
+    score: Callable[[Features], Any],
+    features: Features,
     documents: int = TYPICAL,
     *,
     calls: int = 500,
@@ -152,7 +157,7 @@ def latency(
     too_slow = 0
     started = time.perf_counter()
     for call in range(calls + warm_up):
-        rows = features[draw.integers(len(features), size=documents)]
+        rows = np.asarray(features[draw.integers(len(features), size=documents)])
         before = time.perf_counter_ns()
         score(rows)
         microseconds.append((time.perf_counter_ns() - before) / 1000)
@@ -164,7 +169,7 @@ def latency(
     return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
 
 
-def first_rounds(model: FittedModel, rounds: int | None) -> Callable[[NDArray[Any]], Any]:
+def first_rounds(model: FittedModel, rounds: int | None) -> Callable[[Features], Any]:
     """Return the score function of a model's first rounds; of the whole model where `rounds` is None."""
     if rounds is None or not isinstance(model, TreeModel):
         return model.score

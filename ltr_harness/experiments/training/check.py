@@ -15,6 +15,7 @@ from ltr_harness.comparison.contrasts import WEIGHT
 from ltr_harness.comparison.stats.method import UNWEIGHTED
 from ltr_harness.comparison.units_and_weights import read_weights, unit_texts
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import (
     Caution,
@@ -355,13 +356,21 @@ def memory_estimate(job: Job) -> MemoryEstimate:
     libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
     needs = []
     for fold in job.folds:
-        train = fold.train.features.size
         valid = 0 if fold.valid is None else fold.valid.features.size
         plain_matrix = PLAIN * valid if "xgboost" in libraries else 0
-        per_process = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain_matrix)
+        trained_on = [split.features for split in (fold.train, fold.valid) if split is not None]
+        n_binned = sum(_n_binned(features, library) for features in trained_on for library in libraries)
+        per_process = PROCESS + WORK * (BINNED * n_binned + plain_matrix)
         needs.append((sum(part.features.nbytes for part in fold.splits.values()), per_process))
     mapped, per_process = max(needs, key=sum)
     return MemoryEstimate(mapped, per_process, job.workers, _available())
+
+
+def _n_binned(features: Features, library: str | None) -> int:
+    """Return how many values a library bins: LightGBM only what sparse features store."""
+    if library == "lightgbm" and isinstance(features, SparseFeatures):
+        return features.values.size
+    return features.size
 
 
 def _available() -> float | None:

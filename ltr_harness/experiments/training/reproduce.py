@@ -110,7 +110,7 @@ def _trained_again(run: Run, fold: Fold, training: Training) -> tuple[FittedMode
         for number, (name, stored) in enumerate(records.items()):
             ranker, changes = _ranker(run, name, stored)
             with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
-                fitted = ranker.fit(
+                fitted = ranker.fit_to(
                     replace(_as_recorded(run, stored, training), parts=parts, workers=workers)
                 )
             own_folder = Path(folder, str(number))

@@ -15,6 +15,7 @@ from ltr_harness._util.files import unfinished
 from ltr_harness._util.text import without_secrets
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.features import column_ranges
 from ltr_harness.errors import Caution, HarnessError, TrainingError
 from ltr_harness.experiments.inspection.lints import cautions_beside_lints
 from ltr_harness.experiments.runs.folder import LOG, finish, replace_files
@@ -267,7 +268,7 @@ def _train(
         decision_metric=job.decision_metric,
         parts={name: _part(name, run, job) for name, run in parts.items()},
     )
-    fitted = config.ranker.fit(training)
+    fitted = config.ranker.fit_to(training)
     _refuse_other_cautions(fitted)
     seconds = {"fit": time.perf_counter() - started}
     learned = with_temperatures(fitted.learned, fitted, job.metrics, fold.valid, config.temperatures)
@@ -413,10 +414,11 @@ def _history_columns(history: Sequence[Measured]) -> dict[str, NDArray[Any]]:
 def _range_columns(train: RankingDataset) -> dict[str, Any]:
     """Return the lowest and highest value of each feature that is a number."""
     numeric = [column for column, name in enumerate(train.feature_names) if name not in train.categories]
+    low, high = column_ranges(train.features)
     return {
         "feature": [train.feature_names[column] for column in numeric],
-        "low": np.fmin.reduce(train.features, axis=0)[numeric].astype(np.float64),
-        "high": np.fmax.reduce(train.features, axis=0)[numeric].astype(np.float64),
+        "low": low[numeric].astype(np.float64),
+        "high": high[numeric].astype(np.float64),
     }
 
 

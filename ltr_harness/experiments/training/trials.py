@@ -114,7 +114,7 @@ def _judged(
         if not rounds:
             rounds = 1 if rule is None else rule.max_rounds
         callback = PruningCallback(job.decision_metric, rule, rounds, should_prune)
-        fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
+        fitted = config.ranker.fit_to(training(train=fold.train, valid=fold.valid, progress=callback))
         value = float(
             bind([job.decision_metric], fold.valid.judgments).means(fitted.score_split(fold.valid))[0]
         )
@@ -125,7 +125,7 @@ def _judged(
     inner_folds = _inner_folds(job, fold, job.tune.inner_folds)
     for number, (trained_queries, held_queries) in enumerate(inner_folds, start=1):
         held = fold.train.take(held_queries)
-        fitted = config.ranker.fit(training(train=fold.train.take(trained_queries), valid=held))
+        fitted = config.ranker.fit_to(training(train=fold.train.take(trained_queries), valid=held))
         values.append(bind([job.decision_metric], held.judgments).per_query(fitted.score_split(held))[0])
         defined = np.concatenate(values)
         defined = defined[~np.isnan(defined)]

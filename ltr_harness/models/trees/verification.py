@@ -101,7 +101,7 @@ def export_model(
 
 def _refuse_misread(forest: Forest, model: FittedModel, split: RankingDataset) -> None:
     """Raise where the trees score otherwise than the library: a new version may store them in another form."""
-    rows = split.features[:_ROWS_TRIED]
+    rows = np.asarray(split.features[:_ROWS_TRIED])
     model_scores, tree_scores = model.score(rows), forest.scores(rows.astype(np.float64))
     differences = np.abs(tree_scores - model_scores)
     row = int(np.argmax(differences))
@@ -123,7 +123,7 @@ def verify(
     rng = np.random.Generator(np.random.Philox(key=[0, 0]))
     for start in range(0, split.n_rows, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        rows = split.features[part]
+        rows = np.asarray(split.features[part])
         with_gaps = np.where(rng.random(rows.shape, dtype=np.float32) < _SHARE, np.float32(np.nan), rows)
         scores[:, part] = model.score(rows), file_scores(rows.astype(np.float64))
         scores_if_missing[:, part] = model.score(with_gaps), file_scores(with_gaps.astype(np.float64))

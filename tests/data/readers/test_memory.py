@@ -240,7 +240,7 @@ def test_a_sparse_matrix_is_dense_only_once_and_in_float32() -> None:
     matrix = csr_matrix(([1.0], ([0], [0])), shape=(20_000, 500))  # 40 MB in float32, 80 MB in float64
     tracemalloc.start()
     try:
-        from_arrays(matrix, np.zeros(20_000), group_sizes=[20_000])
+        np.asarray(from_arrays(matrix, np.zeros(20_000), group_sizes=[20_000]).features)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

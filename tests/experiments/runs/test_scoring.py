@@ -15,7 +15,6 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data import from_arrays, from_frame
-from ltr_harness.data.readers.text_files import VARIABLE
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs import Run, scoring
 
@@ -160,18 +159,8 @@ def test_a_model_by_itself_takes_no_columns_by_place(run: Run) -> None:
         run.model.score(csr_matrix(np.ones((2, 3))))
 
 
-def test_a_sparse_matrix_that_is_too_large_is_refused_before_it_is_made_dense(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(VARIABLE, "1GB")
-    found = "a sparse matrix of 1,000,000 rows and 500 columns becomes dense, which takes 2.0 GB"
-    with pytest.raises(DataError, match=f"features: {found}; expected at most 1.0 GB"):
-        from_arrays(csr_matrix((1_000_000, 500)), np.zeros(1_000_000), group_sizes=[1_000_000])
-    monkeypatch.setenv(VARIABLE, "off")
-    found = "a sparse matrix of 1,000,000,000 rows and 100,000 columns becomes dense, which takes"
-    matrix = coo_array((1_000_000_000, 100_000))
-    with pytest.raises(DataError, match=f"features: {found}"):
-        from_arrays(matrix, np.zeros(3), group_sizes=[3])
+def test_a_sparse_matrix_is_no_array_of_another_shape() -> None:
+    """Its size is no reason to refuse it: tests/data/test_features.py."""
     with pytest.raises(DataError, match=r"features have shape \(3,\)"):
         from_arrays(coo_array(np.ones(3)), np.zeros(3), group_sizes=[3])
 
