@@ -328,7 +328,7 @@ def test_every_problem_is_named_before_the_first_tree(small_config: dict[str, An
         run_experiment(small_config, runs=tmp_path)
     text = str(caught.value)
     assert "num_leafs" in text
-    assert "did you mean 'num_leaf'" in text
+    assert "did you mean 'num_leaves'" in text
     assert "n_jobs" in text
     assert "rank:ndgc" in text
     assert not (tmp_path / "small").exists()
