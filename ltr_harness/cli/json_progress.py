@@ -14,7 +14,7 @@ class JsonProgress(EventStream, Progress):
         for caution in shown_cautions(job):
             self.caution(caution)
 
-    def tried(self, study: StudyRecord, trial: Trial) -> None:
+    def trial_ended(self, study: StudyRecord, trial: Trial) -> None:
         if trial.status == "failed":
             self.caution(failed_trial(study, trial))
 
@@ -25,7 +25,7 @@ class JsonProgress(EventStream, Progress):
             )
         )
 
-    def lost(self, task: Task) -> None:
+    def worker_lost(self, task: Task) -> None:
         self.caution(lost_worker(task))
 
     def finished(self, task: Task, run: Run) -> None:

@@ -48,8 +48,9 @@ class RankingSource:
     def document_rules(self) -> "DocumentRules":
         from ltr_harness.data.readers.document_rules import DocumentRules
 
-        within = self.within or "documents"
-        return DocumentRules(self.documents_of, within, self.exclude, self.ignore_query_itself)
+        return DocumentRules(
+            self.documents_of, self.within or "documents", self.exclude, self.ignore_query_itself
+        )
 
     def refuse_contradictions(self) -> None:
         """Raise a UsageError if the options do not go together, or if one is missing."""

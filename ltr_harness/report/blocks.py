@@ -74,9 +74,9 @@ class Estimate:
     mark: Mark = ""
 
     @classmethod
-    def of(cls, one: Estimated) -> "Estimate":
+    def of(cls, difference: Estimated) -> "Estimate":
         """Return a difference with its interval."""
-        return cls(one.difference, one.ci_low, one.ci_high)
+        return cls(difference.difference, difference.ci_low, difference.ci_high)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def _(plan: PowerPlan) -> Sequence[Block]:
 
 
 @blocks_of.register
-def _(across: AcrossDataSets) -> Sequence[Block]:
-    return data_sets_page(across).sections[0].blocks
+def _(comparison: AcrossDataSets) -> Sequence[Block]:
+    return data_sets_page(comparison).sections[0].blocks
 
 
 @blocks_of.register
@@ -165,10 +165,10 @@ def _means(values: Sequence[MetricValues]) -> Table:
         "Means over queries.",
         values,
         {
-            Column("Metric", "code"): lambda one: str(one.metric),
-            Column("Mean", "metric"): lambda one: one.mean,
-            Column("Queries", "count"): lambda one: one.n_queries - one.n_undefined,
-            Column("Without relevant documents", "count"): lambda one: one.n_undefined,
+            Column("Metric", "code"): lambda result: str(result.metric),
+            Column("Mean", "metric"): lambda result: result.mean,
+            Column("Queries", "count"): lambda result: result.n_queries - result.n_undefined,
+            Column("Without relevant documents", "count"): lambda result: result.n_undefined,
         },
     )
 

@@ -117,7 +117,7 @@ class TerminalProgress(Progress):
     def tuning(self, study: StudyRecord) -> None:
         self._searches[str(study)] = (self._new_row(f"tuning {study}"), None)
 
-    def tried(self, study: StudyRecord, trial: Trial) -> None:
+    def trial_ended(self, study: StudyRecord, trial: Trial) -> None:
         row, best = self._searches[str(study)]
         sign = 1 if study.higher_is_better else -1
         value = trial.value if trial.status == "complete" else None
@@ -139,7 +139,7 @@ class TerminalProgress(Progress):
             run.round(number, values, time.monotonic())
             self._show(run.row, str(run))
 
-    def lost(self, task: Task) -> None:
+    def worker_lost(self, task: Task) -> None:
         self._seconds_of(task)
         self.say(str(lost_worker(task)))
 

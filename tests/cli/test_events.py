@@ -214,9 +214,9 @@ def test_a_lost_worker_and_a_failed_trial_are_cautions(capsys: pytest.CaptureFix
     study: Any = "lgbm"
     trial: Any = SimpleNamespace(status="failed", number=3, error="no luck")
     with JsonProgress("run", quiet=False) as progress:
-        progress.lost(task)
-        progress.tried(study, trial)
-        progress.tried(study, SimpleNamespace(**{**vars(trial), "status": "complete"}))  # type: ignore[arg-type]
+        progress.worker_lost(task)
+        progress.trial_ended(study, trial)
+        progress.trial_ended(study, SimpleNamespace(**{**vars(trial), "status": "complete"}))  # type: ignore[arg-type]
     cautions = [Caution(**one) for one in events(capsys.readouterr().err)[-1]["cautions"]]
     assert [one.kind for one in cautions] == ["lost-worker", "failed-trial"]
     assert [str(one) for one in cautions] == [

@@ -319,7 +319,7 @@ class Job:
         name = f"{encoded(study.model)}--{encoded(study.fold)}--{study.identity[:12]}"
         return self.folder / STUDIES / name
 
-    def sent(self) -> "SentJob":
+    def sent_job(self) -> "SentJob":
         """Return what another process needs to train; it reads the data itself."""
         left_out = ("experiment", "reader", "cluster", "tasks", "studies")
         names = [part.name for part in fields(self) if part.name not in left_out]

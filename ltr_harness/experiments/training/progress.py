@@ -26,7 +26,7 @@ class Progress:
     def tuning(self, study: StudyRecord) -> None:
         """A search for a model's options begins, or goes on; `planned` follows once all of them have ended."""
 
-    def tried(self, study: StudyRecord, trial: Trial) -> None:
+    def trial_ended(self, study: StudyRecord, trial: Trial) -> None:
         """One of its trials is over."""
 
     def started(self, task: Task) -> None:
@@ -35,7 +35,7 @@ class Progress:
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
         """A boosting round has been evaluated."""
 
-    def lost(self, task: Task) -> None:
+    def worker_lost(self, task: Task) -> None:
         """The worker that trained it has died; the task starts again."""
 
     def finished(self, task: Task, run: Run) -> None:

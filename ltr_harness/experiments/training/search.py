@@ -348,7 +348,7 @@ def tune(job: Job, progress: "Progress") -> None:
         for search in searches:
             progress.tuning(search.study)
         for search, asked_trial, outcome in _trials(job, searches, pool, workers):
-            progress.tried(search.study, search.tell(asked_trial, outcome))
+            progress.trial_ended(search.study, search.tell(asked_trial, outcome))
 
 
 def _next_search(searches: Sequence[Search], parallel: int) -> Search | None:
@@ -361,7 +361,7 @@ def _trials(
     job: Job, searches: Sequence[Search], pool: Executor | None, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
     running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
-    sent_job = job.sent()
+    sent_job = job.sent_job()
     try:
         while True:
             while len(running) < workers:

@@ -37,7 +37,7 @@ class WorkerPool(ABC):
     lost: tuple[type[BaseException], ...]  # what a future raises whose worker died
 
     def __init__(self, job: Job) -> None:
-        self._job, self._sent = job, job.sent()
+        self._job, self._sent = job, job.sent_job()
 
     @abstractmethod
     def workers(self) -> Collection[str]:
@@ -106,7 +106,7 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
                     if task in lost_once:
                         yield task, pool.fail(task, TrainingError(LOST_TWICE))
                     else:
-                        progress.lost(task)
+                        progress.worker_lost(task)
                         lost_once.add(task)
                         queue.insert(0, task)
                 else:

@@ -72,7 +72,7 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -
 
 @dataclass(frozen=True)
 class Cost:
-    """Return the cost of a model's training and scoring."""
+    """Cost of a model's training and scoring."""
 
     # medians; None where a model has no such thing
     model: str

@@ -50,7 +50,7 @@ class Log(Progress):
     def round(self, task: Task, number: int, values: Any) -> None:
         self.rounds.append(str(task))
 
-    def lost(self, task: Task) -> None:
+    def worker_lost(self, task: Task) -> None:
         self.lost_.append(str(task))
 
     def finished(self, task: Task, run: Any) -> None:

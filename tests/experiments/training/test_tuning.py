@@ -50,7 +50,7 @@ class Log(Progress):
     def __init__(self) -> None:
         self.trials: list[tuple[str, int]] = []
 
-    def tried(self, study: StudyRecord, trial: Trial) -> None:
+    def trial_ended(self, study: StudyRecord, trial: Trial) -> None:
         self.trials.append((str(study), trial.number))
 
 
