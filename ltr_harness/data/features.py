@@ -138,9 +138,9 @@ class SparseFeatures(KeepsArrays):
             return SparseFeatures(
                 self.values[stored], self.columns[stored], sealed(starts - starts[0]), self.n_features
             )
-        return self._taken(np.arange(len(self))[index])
+        return self._take(np.arange(len(self))[index])
 
-    def _taken(self, rows: NDArray[np.int64]) -> SparseFeatures:
+    def _take(self, rows: NDArray[np.int64]) -> SparseFeatures:
         """Return some rows, by their numbers (n_kept,)."""
         sizes = np.diff(self.starts)[rows]
         starts = np.concatenate(([0], np.cumsum(sizes)))

@@ -63,8 +63,10 @@ class Content:
         blank = np.ones(n_rows, dtype=np.bool_)
         columns = np.zeros((2, n_features), dtype=np.uint64)
         if isinstance(features, SparseFeatures):
-            for of, block in features.blocks():
-                _scan(block, along, down[:, of], low, high, counts, total, rows[:, of], blank[of], columns)
+            for span, block in features.blocks():
+                _scan(
+                    block, along, down[:, span], low, high, counts, total, rows[:, span], blank[span], columns
+                )
         else:
             _scan(features, along, down, low, high, counts, total, rows, blank, columns)
         n_missing, n_zero = counts
