@@ -11,7 +11,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report.blocks import Banner, Bullets, Paragraph, plain_text
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import section
+from ltr_harness.report.sections.verdict import near_axis, section
 from ltr_harness.report.terminal import render
 
 
@@ -99,3 +99,14 @@ def test_the_page_says_it_between_headline_and_table() -> None:
     assert plain_text(paragraph.text).startswith("trained with 2 seeds; with 3 the interval would be about ")
     items = [plain_text(item) for block in rest if isinstance(block, Bullets) for item in block.items]
     assert not any("2 seeds" in item for item in items)
+
+
+def test_one_endless_interval_does_not_set_the_axis() -> None:
+    pairs = [replace(compared(3).pairs[0], difference=0.01 * n, ci_low=-0.02, ci_high=0.03) for n in range(3)]
+    endless = replace(pairs[0], difference=0.02, ci_low=-1.0, ci_high=1.0)
+    alone, beside = near_axis(pairs), near_axis([*pairs, endless])
+    assert alone is not None
+    assert beside is not None
+    assert beside[0] >= -0.15
+    assert beside[1] <= 0.2
+    assert near_axis([endless]) is not None

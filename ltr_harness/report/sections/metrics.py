@@ -8,7 +8,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import near_models, verdict_mark
+from ltr_harness.report.sections.verdict import near_axis, near_models, verdict_mark
 
 
 def section(data: ReportData) -> list[Block]:
@@ -128,6 +128,8 @@ def _cutoff_spec(names: list[str], pairs: dict[tuple[str, str, int], Paired]) ->
     colour = charts.by_colour("metric", len(families), sort={"field": "family", "op": "min"})
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
     y = charts.quantitative("difference", title="difference", axis={"format": "+.2~f", "tickCount": 5})
+    if (axis := near_axis([*pairs.values()])) is not None:
+        y["scale"] = {**y.get("scale", {}), "domain": list(axis), "nice": False}
     offset = {"field": "family", "type": "ordinal"}  # whiskers of one K beside each other
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     tooltip: list[dict[str, Any]] = [*charts.tooltip("model", "metric"), {"field": "k", "title": "K"}]

@@ -40,7 +40,7 @@ PILLS: dict[Outcome, Badge] = {
 }
 
 FAR = 4
-"""A model that lies this many times further out than the widest interval around 0 stands at the axis' edge."""
+"""A model that lies this many times further out than a usual interval around 0 stands at the axis' edge."""
 
 
 def section(data: ReportData) -> list[Block]:
@@ -126,11 +126,21 @@ def verdict_mark(verdict: str) -> blocks.Mark:
 
 
 def near_axis(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
-    """Return an axis with 0 on it, on which a far-off model does not squeeze those whose sign is open."""
-    undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
-    reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
-    close_pairs = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
-    return blocks.axis_of(end for pair in close_pairs for end in (pair.ci_low, pair.ci_high))
+    """Return an axis with 0 on it, on which no far-off model and no endless interval squeezes those left open.
+
+    A usual interval decides what is far: an end beyond that is drawn up to the axis' edge.
+    """
+    reaches = sorted(max(-pair.ci_low, pair.ci_high) for pair in pairs if pair.ci_low <= 0 <= pair.ci_high)
+    usual_reach = reaches[(len(reaches) - 1) // 2] if reaches else math.inf
+    farthest = FAR * (usual_reach or math.inf)
+    ends = []
+    for pair in pairs:
+        if abs(pair.difference) <= farthest:
+            ends += [
+                max(pair.ci_low, pair.difference - farthest),
+                min(pair.ci_high, pair.difference + farthest),
+            ]
+    return blocks.axis_of(ends)
 
 
 def near_models(data: ReportData) -> list[str]:
