@@ -103,3 +103,34 @@ def test_an_objective_that_does_not_look_at_what_decides_is_said(
         "caution: models.top: params.lambdarank_truncation_level is 2: pairs of rows below rank 2 are "
         "ignored, and ndcg@10 counts 10 ranks\n"
     ) in capsys.readouterr().out
+
+
+FOLDS = """
+name: folds
+seeds: [1]
+data: {reader: csv, query: q, label: y, root: ., files: [rows.csv], folds: 3}
+metrics: {cutoffs: [3], report: [ndcg], primary: ndcg@3}
+models:
+  a: {ranker: feature, feature: f}
+  b: {ranker: random}
+"""
+
+
+def test_the_features_come_first_and_the_splits_of_all_folds_are_a_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"q{row // 4},{row % 4 == row // 4 % 4:d},{row * 7 % 31}" for row in range(80)]
+    (tmp_path / "rows.csv").write_text("\n".join(["q,y,f", *rows]))
+    config = tmp_path / "folds.yaml"
+    config.write_text(FOLDS)
+    assert run_command(cli, ["check", str(config), "--runs", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "1 feature: f",
+        "train of each of 3 folds: 6 to 7 queries, 24 to 28 rows, 1 feature",
+        "valid of each of 3 folds: 6 to 7 queries, 24 to 28 rows, 1 feature",
+        "test of each of 3 folds: 6 to 7 queries, 24 to 28 rows, 1 feature",
+    ]
+    assert lines[4].startswith("memory: about 0.3 GB")
+    assert "mapped" not in lines[4]
+    assert "to train: 6 of 6 runs" in lines

@@ -10,11 +10,12 @@ import click
 
 from ltr_harness._util.text import count_of, named
 from ltr_harness.cli import options
-from ltr_harness.cli.output import counts, echo
+from ltr_harness.cli.output import echo
 from ltr_harness.errors import Caution
 
 if TYPE_CHECKING:
-    from ltr_harness.experiments.training.job import Job
+    from ltr_harness.experiments.runs.record import SplitFacts
+    from ltr_harness.experiments.training.job import Job, State
 
 
 @options.examples("""
@@ -72,32 +73,57 @@ def command(
 
 
 def _print_splits(job: "Job") -> None:
-    """Print the sizes and the features of each split of each fold."""
+    """Print the features, and the sizes of each split over all folds."""
     from ltr_harness.experiments.inspection.agreement import agreement_lines
     from ltr_harness.experiments.inspection.candidates import recall_lines
 
+    for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
+        echo(features)
     for line in job.reader.boundaries():
         echo(line)
+    of_split: dict[str, list[SplitFacts]] = {}
+    for fold in job.folds:
+        for split, facts in fold.facts.items():
+            of_split.setdefault(split, []).append(facts)
+    for split, facts_of_folds in of_split.items():
+        folds = f" of each of {len(facts_of_folds)} folds" if len(job.folds) > 1 else ""
+        echo(f"{split}{folds}: {_sizes_in_words(facts_of_folds)}")
     for fold in job.folds:
         for split, facts in fold.facts.items():
             place = split if fold.name == "all" else f"{fold.name} {split}"
-            size = counts(query=facts.n_queries, row=facts.n_rows, feature=facts.n_features)
-            if facts.n_without_relevant:
-                size += f", {facts.n_without_relevant:,} without relevant documents"
-            echo(f"{place}: {size}")
             for line in (*recall_lines(facts.candidates), *agreement_lines(facts.agreement)):
                 echo(f"{place}: {line}")
-    for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
-        echo(features)
+
+
+def _sizes_in_words(facts_of_folds: "Sequence[SplitFacts]") -> str:
+    """Return the numbers of queries, rows and features, from the smallest fold to the largest."""
+    parts = [
+        _range_of([facts.n_queries for facts in facts_of_folds], "query"),
+        _range_of([facts.n_rows for facts in facts_of_folds], "row"),
+        _range_of([facts.n_features for facts in facts_of_folds], "feature"),
+    ]
+    n_without_relevant = [facts.n_without_relevant for facts in facts_of_folds]
+    if any(n_without_relevant):
+        low, high = min(n_without_relevant), max(n_without_relevant)
+        numbers = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        parts.append(f"{numbers} without relevant documents")
+    return ", ".join(parts)
+
+
+def _range_of(numbers: Sequence[int], noun: str) -> str:
+    low, high = min(numbers), max(numbers)
+    largest = count_of(high, noun)
+    return largest if low == high else f"{low:,} to {largest}"
 
 
 def _print_plan(job: "Job") -> None:
     """Print the trials and the runs that exist and those to train."""
     for study in job.open_studies:
         echo(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
-    for state in ("done", "score again", "train"):
+    words: dict[State, str] = {"done": "done", "score again": "to score again", "train": "to train"}
+    for state, text in words.items():
         if job.count(state):
-            echo(f"{state}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
+            echo(f"{text}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
 
 
 def _print_with_severity(findings: Iterable[Caution]) -> None:

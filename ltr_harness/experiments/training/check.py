@@ -325,6 +325,7 @@ def stopping_depth(job: Job) -> list[Caution]:
 BINNED = 1  # bytes of a value in both libraries' binned training data
 PLAIN = 8  # bytes of a value in the plain DMatrix that XGBoost predicts validation rows from: index and value
 PROCESS = 300e6  # interpreter, libraries, compiled metrics
+SHOWN = 50e6  # bytes of mapped data from which on they are mentioned
 WORK = 1.3  # gradients, scores, histograms and trees on top; measured with `scripts/bench full_size`
 
 
@@ -348,7 +349,8 @@ class MemoryEstimate:
     def __str__(self) -> str:
         each = "" if self.workers == 1 else f" for each of {self.workers} workers"
         have = "" if self.available is None else f", {_gigabytes(self.available)} available"
-        return f"about {_gigabytes(self.own)}{each}, and {_gigabytes(self.mapped)} of mapped data{have}"
+        mapped = f", and {_gigabytes(self.mapped)} of mapped data" if self.mapped >= SHOWN else ""
+        return f"about {_gigabytes(self.own)}{each}{mapped}{have}"
 
 
 def memory_estimate(job: Job) -> MemoryEstimate:
