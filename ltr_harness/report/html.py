@@ -178,7 +178,8 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
     marks = []
     for number, text in ((-step, f"{-step:+g}"), (0.0, "0"), (step, f"{step:+g}")):
         if start <= number <= end:
-            marks.append((100 * (number - start) / (end - start), _with_minus_signs(text)))
+            short = _with_minus_signs(text).replace("0.", ".")
+            marks.append((100 * (number - start) / (end - start), short))
     return marks
 
 
