@@ -439,6 +439,9 @@ def test_arrays_may_be_overwritten_after_the_call(name: str) -> None:
 
 _OF_ARRAYS = re.compile(r"ArrayLike|NDArray|ndarray|Floats|Ints|Bools|DataFrame|RecordBatch|pa\.Table")
 WITHOUT_A_CASE = {
+    **dict.fromkeys(
+        ("Difference", "Paired", "SliceResult", "Summary"), "hold numbers; `frame` makes a new table"
+    ),
     "best_round": "takes a model and a pool of CatBoost, returns numbers",
     "feval": "LightGBM hands over its own arrays, the results are numbers",
     "eval_metric": "likewise",

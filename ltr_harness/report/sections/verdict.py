@@ -48,7 +48,7 @@ def section(data: ReportData) -> list[Block]:
     outcome, text = comparison.headline
     content: list[Block] = [blocks.Banner(PILLS[outcome], text)]
     if comparison.seeds_caution is not None:
-        content.append(Paragraph(f"{comparison.seeds_caution}.", "warning"))
+        content.append(Paragraph(f"{comparison.seeds_caution}.", "note"))
     if data.failures:
         content.append(Paragraph(failures_sentence(data), "warning"))
     content.append(fixed_k_table(data))
