@@ -181,7 +181,7 @@ Train = Callable[[WorkerArrays], Any]  # gives the booster
 
 
 def cut(groups: QueryGroups, n_parts: int) -> list[QueryRange]:
-    """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some."""
+    """Return the range of queries of each part: as nearly equal in rows as whole queries allow, and none empty."""
     with_rows = np.flatnonzero(groups.has_rows)
     if with_rows.size < n_parts:
         raise TrainingError(

@@ -64,19 +64,20 @@ class ClusterSums:
     def _by_unit(
         cls, sums: Floats, counts: Floats, squares: Floats, units: UnitCodes | None
     ) -> "ClusterSums":
-        """From what each row adds, (n, m) each."""
+        """Return the sums of units from what each row adds, (n, m) each."""
         if units is None:
             return cls(sums, counts, squares.sum(axis=0))
         codes = np.unique(units, return_inverse=True)[1].reshape(-1)
         size = int(codes.max(initial=-1)) + 1
 
-        def added(columns: Floats) -> Floats:
+        def sum_by_unit(columns: Floats) -> Floats:
             totals = [np.bincount(codes, column, minlength=size) for column in columns.T]
             return np.stack(totals, axis=1) if totals else np.empty((size, 0))
 
-        totals = added(sums)
-        totals[np.abs(totals) <= _ROUNDING * added(np.abs(sums))] = 0.0  # the values of a unit that cancel
-        return cls(totals, added(counts), squares.sum(axis=0))
+        totals = sum_by_unit(sums)
+        cancels = np.abs(totals) <= _ROUNDING * sum_by_unit(np.abs(sums))
+        totals[cancels] = 0.0
+        return cls(totals, sum_by_unit(counts), squares.sum(axis=0))
 
     def columns(self, which: NDArray[np.integer] | slice) -> "ClusterSums":
         """Some of the columns."""
