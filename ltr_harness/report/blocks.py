@@ -74,9 +74,9 @@ class Estimate:
     mark: Mark = ""
 
     @classmethod
-    def of(cls, difference: Estimated) -> "Estimate":
+    def of(cls, one: Estimated) -> "Estimate":
         """Return a difference with its interval."""
-        return cls(difference.difference, difference.ci_low, difference.ci_high)
+        return cls(one.difference, one.ci_low, one.ci_high)
 
 
 @dataclass(frozen=True)
