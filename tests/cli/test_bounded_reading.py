@@ -153,8 +153,8 @@ def test_rankings_as_json_are_compared_with_qrels(ltr: Cli, tmp_path: Path) -> N
     assert code == 0, err
     means = {one["model"]: one["mean"] for one in json.loads(out)["summaries"] if one["metric"] == "mrr@2"}
     assert means == {
-        "a.json": pytest.approx((1 + 1 + 1 / 2) / 3),
-        "b.json": pytest.approx((1 / 2 + 1 / 2 + 1) / 3),
+        "a": pytest.approx((1 + 1 + 1 / 2) / 3),
+        "b": pytest.approx((1 / 2 + 1 / 2 + 1) / 3),
     }
     code, _, err = ltr("compare", *names)
     assert code == 2

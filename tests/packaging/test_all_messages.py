@@ -108,7 +108,7 @@ def test_counts_go_with_their_noun(messages: list[Any]) -> None:
         "facts.largest_query",
         "rows",
         "n_points",
-        "_ROWS_AT_MOST",
+        "_MAX_ROWS",
         "_MOST_VALUES",
         "unit.max() + 1",
         "_FORMATS[sep]",

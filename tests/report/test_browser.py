@@ -619,7 +619,7 @@ def test_the_page_of_all_experiments(
     page = open_page(path)
     assert page.locator("#chart-over_time_1 svg .mark-symbol path").count() == 2
     assert column(page, "experiments", 1) == ["again", "small"]  # the newest first
-    assert page.locator("#table-experiments svg.trend").count() == 1
+    assert page.locator("#table-experiments_further svg.trend").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREEN["width"]
     assert page.locator("img").count() == 0
     assert serious(page) == []

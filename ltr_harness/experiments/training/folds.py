@@ -392,7 +392,7 @@ def with_files(config: Any, runs: str | Path) -> Any:
     for key in sets:
         if key not in ("train", "valid", "test", "files"):
             cure = '`data={"files": dataset, "folds": 5}` divides one data set by query'
-            raise UsageError.at(f"data.{key}", "is no split", "train, valid and test", cure)
+            raise UsageError.at(f"data.{key}", "is not a split", "train, valid and test", cure)
     _refuse_unlike(sets)
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
     folder.mkdir(parents=True, exist_ok=True)

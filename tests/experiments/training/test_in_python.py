@@ -222,5 +222,7 @@ def test_tables_and_unknown_names_of_datasets_have_a_cure() -> None:
     ):
         run_experiment({"name": "x", "data": {"train": table}})
     dataset = from_frame(table.assign(f=0.5), query="q", label="y")
-    with pytest.raises(UsageError, match=r'data\.all: is no split; .*`data={"files": dataset, "folds": 5}`'):
+    with pytest.raises(
+        UsageError, match=r'data\.all: is not a split; .*`data={"files": dataset, "folds": 5}`'
+    ):
         run_experiment({"name": "x", "data": {"all": dataset, "folds": 3}})

@@ -74,7 +74,8 @@ def test_check_prints_the_boundaries(ltr: Cli, tmp_path: Path) -> None:
         "fold 2024-10-01: train 2023-01-01 to 2024-08-02, valid 2024-08-17 to 2024-09-16, "
         "test 2024-10-01 to 2024-12-31" in out
     )
-    assert "2024-10-01 test: 184 queries, 1,104 rows" in out
+    # a quarter has 91 or 92 days of two queries with six documents
+    assert "test of each of 3 folds: 182 to 184 queries, 1,092 to 1,104 rows" in out
     assert (
         "fold 2024-04-01: train" in ltr("run", config(tmp_path), "--dry-run", "--runs", tmp_path / "runs")[1]
     )
