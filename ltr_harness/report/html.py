@@ -121,6 +121,7 @@ def _environment() -> "jinja2.Environment":
         cells=table_views,
         cell_text=formats.cell_text,
         scale=scale,
+        minus_signs=_with_minus_signs,
     )
     return environment
 
@@ -184,8 +185,8 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
 
 
 def _with_minus_signs(text: str) -> str:
-    """Return text with minus signs as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
-    return re.sub(r"(?<!\d)-(?=\d)", "−", text)
+    """Return text with minus signs as wide as the plus; dates, names and exponents keep their hyphens."""
+    return re.sub(r"(?<!\w)-(?=\d)", "−", text)
 
 
 @cache

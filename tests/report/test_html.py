@@ -15,7 +15,7 @@ import pytest
 
 from ltr_harness._util.text import printable
 from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.report import ReportData, build_report, html
+from ltr_harness.report import ReportData, blocks, build_report, html
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -206,3 +206,14 @@ def test_differences_far_below_six_decimals_have_an_axis(
     places = [attrs["style"] or "" for attrs in page.all("i") if "%" in (attrs.get("style") or "")]
     assert len(places) > 6
     assert all(-1 <= float(place) <= 101 for style in places for place in re.findall(r"(\S+)%", style))
+
+
+def test_the_headline_has_the_minus_signs_of_the_table() -> None:
+    """Names, dates and exponents keep their hyphens."""
+    banner = blocks.Banner(
+        blocks.Badge("undecided", "neutral"), "b-2 leads a by 0.1 (CI -0.2 to +0.3), 2024-01-02, 1e-05"
+    )
+    page = Page(html.render(blocks.Report("t", (), (blocks.Section("verdict", (banner,)),))))
+    assert [text.strip() for tag, text in page.texts if tag == "h2" and "leads" in text] == [
+        "b-2 leads a by 0.1 (CI −0.2 to +0.3), 2024-01-02, 1e-05"
+    ]
