@@ -53,17 +53,22 @@ class Command(click.Command):
                     formatter.write_dl(lines)
 
 
+OF_JOINS = (
+    "all_queries",
+    "judged_only",
+    "depth",
+    "documents_of",
+    "within",
+    "exclude",
+    "ignore_query_itself",
+)
+"""How runs and qrels are joined."""
+
 ADVANCED = frozenset(
     [
         "reader_name",
         "reader_options",
-        "all_queries",
-        "judged_only",
-        "depth",
-        "documents_of",
-        "within",
-        "exclude",
-        "ignore_query_itself",
+        *OF_JOINS,
         "max_grade",
         "sample",
         "test",

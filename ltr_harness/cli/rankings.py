@@ -59,7 +59,7 @@ class RankingSource:
         if self.data is not None and self.qrels is not None:
             raise UsageError(f"both --data and --qrels; {_PAIRS}")
         if self.data is not None:
-            self._refuse_options(_OF_QRELS, "--data", "--qrels")
+            self._refuse_options(["run", *options.OF_JOINS], "--data", "--qrels")
             if not self.scores:
                 cure = "or --score-column NAME, where a column of the data has them"
                 raise UsageError(
@@ -80,16 +80,6 @@ class RankingSource:
                 raise UsageError(f"{option} with {judgments}; {option} goes with {other_judgments}; {_PAIRS}")
 
 
-_OF_QRELS = (
-    "run",
-    "all_queries",
-    "judged_only",
-    "depth",
-    "documents_of",
-    "within",
-    "exclude",
-    "ignore_query_itself",
-)
 _PAIRS = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
 
 

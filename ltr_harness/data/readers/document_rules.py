@@ -14,7 +14,7 @@ from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.arrays import Bools, Ints
 from ltr_harness.data.readers.id_lists import documents_and_values, is_list_of_ids
 from ltr_harness.data.readers.text_files import located, text_bytes
-from ltr_harness.data.readers.trec import Qrels, TrecRun
+from ltr_harness.data.readers.trec import Qrels, TrecRun, line_before
 from ltr_harness.data.readers.trec_lines import NameColumn
 from ltr_harness.errors import Caution, DataError, UsageError
 
@@ -52,6 +52,11 @@ class DocumentRules:
         """True where a document may stand several times in a ranking."""
         return self.documents_of is not None
 
+    @property
+    def excludes_documents(self) -> bool:
+        """True where a document may count nowhere."""
+        return self.ignore_query_itself or bool(self._excluded)
+
     @cached_property
     def text(self) -> str:
         """The rules in words, equal where they are; "" where every listed document counts as itself."""
@@ -71,6 +76,8 @@ class DocumentRules:
 
     def judgments(self, qrels: Qrels) -> Qrels:
         """Return judgments without the excluded documents, with a note that counts them."""
+        if not self.excludes_documents:
+            return qrels
         excluded = self._is_excluded(qrels.queries, _texts(qrels))
         if not excluded.any():
             return qrels
@@ -99,21 +106,25 @@ class DocumentRules:
 
         `qrels` are what `judgments` returns. Where K counts chunks, later chunks of judged documents have the grade 0.
         """
-        excluded = self._is_excluded(run.queries, _texts(run))
-        n_excluded = int(np.count_nonzero(excluded))
-        if n_excluded:
-            run = _keep(run, ~excluded)
+        n_listed = run.scores.size
+        run = self._without_excluded(run)
+        n_excluded = n_listed - run.scores.size
         if self.folds_chunks:
-            chunks, documents = _texts(run), self._documents_of_chunks(_texts(run), run)
-            run = replace(run, documents=_column(documents))
-            excluded = self._is_excluded(run.queries, documents)
-            n_excluded += int(np.count_nonzero(excluded))
-            run = _keep(run, ~excluded)
-            qrels, run = self._fold(qrels, run, chunks[~excluded])
+            chunks = _texts(run)
+            run = replace(run, documents=_column(self._documents_of_chunks(chunks, run)))
+            counts = ~self._is_excluded(run.queries, _texts(run))
+            n_excluded += int(np.count_nonzero(~counts))
+            qrels, run = self._fold(qrels, _keep(run, counts), chunks[counts])
         if n_excluded:
             text = f"{count_of(n_excluded, 'excluded document')} {plural('was', n_excluded)} taken out of its lists"
             run = _with_caution(run, "excluded-documents", text)
         return qrels, run
+
+    def _without_excluded(self, run: TrecRun) -> TrecRun:
+        if not self.excludes_documents:
+            return run
+        excluded = self._is_excluded(run.queries, _texts(run))
+        return _keep(run, ~excluded) if excluded.any() else run
 
     def _fold(self, qrels: Qrels, run: TrecRun, chunks: NDArray[np.str_]) -> tuple[Qrels, TrecRun]:
         """Fold the chunks (n_rows,) of a ranking, whose documents are the run's."""
@@ -148,7 +159,7 @@ class DocumentRules:
         if isinstance(self._documents, str):
             separator = self._documents
             documents = [chunk.rpartition(separator)[0] or chunk for chunk in distinct.tolist()]
-            if documents == distinct.tolist() and not _has_repeats(run):
+            if documents == distinct.tolist() and (line_before(run.queries, run.documents) < 0).all():
                 found = f"no id of {run.path} has {separator!r}, such as {shortened(distinct, 2)}"
                 raise UsageError.at(
                     "documents_of", found, "what stands between a document and its chunk, or a file"
@@ -174,8 +185,7 @@ class DocumentRules:
         if isinstance(value, Mapping):
             return {str(chunk): str(document) for chunk, document in value.items()}
         if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
-            pairs = list(_pairs_of_file(Path(value), "chunk document"))
-            return dict(pairs)
+            return _read_documents(Path(value))
         if isinstance(value, str) and value:
             return value
         expected = "a separator such as '#', a mapping from chunk to document, or a file of both"
@@ -213,11 +223,13 @@ class DocumentRules:
         excluded = np.zeros(codes.size, dtype=bool)
         if self.ignore_query_itself:
             excluded |= column.values[codes] == documents
+        if not self._excluded:
+            return excluded
         order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(column.values.size + 1))
         for code, query in enumerate(column.values.tolist()):
             if query in self._excluded:
-                first, end = np.searchsorted(codes[order], [code, code + 1])
-                rows = order[first:end]
+                rows = order[bounds[code] : bounds[code + 1]]
                 excluded[rows] |= np.isin(documents[rows], list(self._excluded[query]))
         return excluded
 
@@ -226,12 +238,22 @@ def _digest(table: Mapping[str, Any]) -> str:
     return sha256(repr(sorted(table.items())).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
+def _read_documents(path: Path) -> dict[str, str]:
+    """Return chunk to document, of a file. Raises DataError: a chunk is of two documents."""
+    document_of: dict[str, str] = {}
+    for chunk, document in _pairs_of_file(path, "chunk document"):
+        if document_of.setdefault(chunk, document) != document:
+            found = f"chunk {chunk!r} is of {document_of[chunk]!r} and of {document!r}"
+            raise DataError.at(path, found, "one document for each chunk")
+    return document_of
+
+
 def _pairs_of_file(path: Path, fields: str) -> Iterable[tuple[str, str]]:
     """Yield the two texts of each line of a file."""
     text = text_bytes(path).tobytes().decode("utf-8", "backslashreplace")
     for number, line in enumerate(text.splitlines(), 1):
         cells = line.split("\t") if "\t" in line else line.split()
-        if not line.strip() or line.startswith("#"):
+        if not line.strip():
             continue
         if len(cells) != 2:
             raise DataError.at(f"{path}:{number}", f"has {count_of(len(cells), 'field')}", f"two: `{fields}`")
@@ -273,13 +295,6 @@ def _texts(table: Qrels | TrecRun) -> NDArray[np.str_]:
 def _column(texts: NDArray[np.str_]) -> NameColumn:
     names, codes = np.unique(texts, return_inverse=True)
     return NameColumn.by_row(names, codes)
-
-
-def _has_repeats(run: TrecRun) -> bool:
-    """Return whether a document stands twice in the list of a query."""
-    documents = run.documents
-    key = run.queries.codes * np.int64(documents.values.size) + documents.codes
-    return np.unique(key).size < key.size
 
 
 def _keep(run: TrecRun, counts: Bools) -> TrecRun:

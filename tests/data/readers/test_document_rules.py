@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate_runs
 from ltr_harness.cli import cli
+from ltr_harness.data.readers import document_rules
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 
 RELEVANT = {"q1": {"d1", "d3"}, "q2": {"d1"}}
@@ -142,6 +143,23 @@ def test_a_query_of_which_every_judgment_is_excluded_is_left_out() -> None:
     assert "and with them 1 query that has no other" in found
     with pytest.raises(DataError, match="all judged documents are excluded"):
         evaluate_runs({"q2": ["d1"]}, CHUNKS, ["mrr"], documents_of="#", exclude={"q2": ["d1"]})
+
+
+def test_a_file_of_chunks_skips_nothing_and_contradicts_itself_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "chunks.tsv"
+    file.write_text("#1\ta\n#2\tb\n#1\ta\n")
+    assert means({"q": {"b"}}, {"q": ["#1", "#2"]}, documents_of=file) == [0.5, 1]
+    file.write_text("#1\ta\n#2\tb\n#1\tb\n")
+    with pytest.raises(
+        DataError, match="chunk '#1' is of 'a' and of 'b'; expected one document for each chunk"
+    ):
+        evaluate_runs({"q": {"b"}}, {"q": ["#1", "#2"]}, ["mrr"], documents_of=file)
+
+
+def test_no_rule_looks_at_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of documents are made on request: runs of millions of lines have no use for them."""
+    monkeypatch.setattr(document_rules, "_texts", lambda table: pytest.fail("names were made"))
+    assert means(RELEVANT, {"q1": ["d2", "d1"], "q2": ["d1"]}) == [0.75, 0.75]
 
 
 def test_rankings_under_other_rules_are_not_compared() -> None:
