@@ -51,7 +51,7 @@ class NewerVersionError(ValueError):
 
 
 class Stored(BaseModel):
-    """What stands in a file beside the runs: unknown keys are refused."""
+    """A document that is stored beside the runs: unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class Versioned(Stored):
 
 
 class SweepPoint(Stored, use_attribute_docstrings=True):
-    """Which point of a sweep a model is; the resolved configuration says it."""
+    """The point of a sweep that a model is, as the resolved configuration has it."""
 
     of: str
     """The model that was swept."""

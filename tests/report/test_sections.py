@@ -430,12 +430,12 @@ def test_a_notebook_shows_the_verdict_and_what_failed(
     assert "failed: xgb, fold all, seed 2: label &lt;31&gt; is too large" in shown
 
 
-def test_every_section_says_its_question_in_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_sections_has_a_line_about_each(capsys: pytest.CaptureFixture[str]) -> None:
     from ltr_harness.cli import cli
     from ltr_harness.cli.exit_codes import run_command
 
     assert run_command(cli, ["list", "sections"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert set(SECTIONS) <= set(lines)
-    assert lines["slices"] == "On which parts of the query set does a model gain or lose?"
-    assert [name for name in SECTIONS if not lines[name].endswith("?")] == []
+    assert lines["slices"] == "Gains and losses on each part of the query set."
+    assert [name for name in SECTIONS if not lines[name].endswith(".")] == []

@@ -76,7 +76,7 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
+    """Compare rankings at a fixed K over the same queries: which is better, by how much, how sure.
 
     RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json), tables of per-query values
     or models' results of MTEB; with --data score files, with --qrels TREC runs; none with --score-column. What must

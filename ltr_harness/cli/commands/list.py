@@ -35,7 +35,7 @@ def command(family: str) -> None:
 def _first_line(target: Any) -> str:
     """Return the first line of the docstring.
 
-    A section's is the question it answers: that of the file whose `section` it is, or its own.
+    That of a section stands at the head of its file where the function is called `section`.
     """
     documented = inspect.getmodule(target) if target.__name__ == "section" else target
     text = inspect.getdoc(documented) or ""

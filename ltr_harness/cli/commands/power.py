@@ -71,7 +71,7 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """How many queries, users and seeds find a difference: for the test that `compare` would use.
+    """Plan how many queries, users and seeds find a difference, by the test that `compare` would use.
 
     From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
     """

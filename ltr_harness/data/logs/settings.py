@@ -58,7 +58,7 @@ class ConfigSection(BaseModel):
 
 
 class ListColumns(ConfigSection):
-    """Which columns say what was shown to whom, where and when."""
+    """The columns that record what was shown to whom, where and when."""
 
     query_id: NonEmptyText = Field(default="query_id", description="One search: one list shown to one user.")
     item_id: NonEmptyText | None = Field(

@@ -75,7 +75,7 @@ _THRESHOLDS = (0.05, 1.2, 2.3, 3.0)
 
 
 class QueryCounts(BaseModel):
-    """How many queries each split has."""
+    """The number of queries in each split."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

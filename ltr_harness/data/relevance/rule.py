@@ -102,7 +102,7 @@ class PropensityLog(ConfigSection):
 
 
 class Propensity(ConfigSection):
-    """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
+    """The probability that a position is looked at, which corrects clicks for the place of a row."""
 
     column: str | None = Field(default=None, description="A column with each row's examination probability.")
     table: tuple[float, ...] = Field(

@@ -125,7 +125,7 @@ class TimeFoldsConfig(ExperimentSection):
 
 
 class SplitConfig(ExperimentSection):
-    """Which files train, choose the number of rounds, and judge."""
+    """The files that train, that choose the number of rounds, and that test."""
 
     train: Files
     """Training files, relative to data.root."""
@@ -223,7 +223,7 @@ class DataConfig(DataLayout):
 
 
 class MetricsConfig(ExperimentSection):
-    """What is measured, and which number decides."""
+    """The metrics that are measured, and the primary one, which decides."""
 
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], list_validator(1_000)]
     """The fixed Ks of every table and chart."""
@@ -263,7 +263,7 @@ class StoppingConfig(ExperimentSection):
 
 
 class CarriedConfig(ExperimentSection):
-    """What models of the same kind learned on validation data, for one that has none."""
+    """Values that models of the same kind learned on validation data, for a model that has none."""
 
     temperature: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """T of each metric of probabilities that is reported, such as {log_loss: 1.2}."""
@@ -304,7 +304,7 @@ class ModelConfig(ModelOptions):
 
 @with_options(Method)
 class CompareConfig(ExperimentSection):
-    """How models are set against each other."""
+    """The comparison of models: baseline, test, intervals, margins."""
 
     baseline: str
     """The model all others are compared with; the first one unless given."""
@@ -326,14 +326,14 @@ Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), list
 
 
 class ReportConfig(ExperimentSection):
-    """What `run` writes of the comparison."""
+    """The files that `run` writes about the comparison."""
 
     formats: Formats = DEFAULT_FORMATS
     """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
     sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), list_validator()] | None = (
         Field(
             default=None,
-            description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
+            description="The sections, in this order; all if none is named. `ltr-harness list sections` has their "
             "names. report.json is complete whatever is chosen.",
         )
     )

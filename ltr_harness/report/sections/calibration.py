@@ -1,4 +1,4 @@
-"""Do documents win as often as their probabilities say?"""
+"""Calibration: how often documents win beside the probabilities that models gave them."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What would these numbers be in another tool's log?"""
+"""The same metrics by the conventions of other tools."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -249,7 +249,7 @@ def _conventions(metric: Metric, has_missed: bool = False) -> tuple[ToolConventi
 
 
 def tools(data: ReportData) -> list[Block]:
-    """What would another tool print for these very scores?"""
+    """The values that other tools print for these scores."""
     metrics = other_tools(data)
     if not metrics:
         return []

@@ -1,4 +1,4 @@
-"""What do training and scoring cost, and what is a cheaper model worth?"""
+"""Quality against the cost of training and scoring."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""What data is this about?"""
+"""Rows, queries, grades and files of each part of the data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -186,7 +186,7 @@ def _splits(data: ReportData) -> list[_FoldSplit]:
 
 
 def cautions_section(data: ReportData) -> list[Block]:
-    """What can these metrics not be trusted with on these data?"""
+    """Cautions about the data, the metrics and the models."""
     if data.rows is None:
         return []
     metric_cautions = cautions(list(data.own_metrics.values()), data.rows.judgments)

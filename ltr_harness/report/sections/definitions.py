@@ -1,4 +1,4 @@
-"""What exactly is computed here?"""
+"""The definition of each metric and of the comparison."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""What does the mean hide: how do per-query values spread?"""
+"""The distribution of each metric over queries."""
 
 from functools import partial
 

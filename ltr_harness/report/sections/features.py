@@ -1,4 +1,4 @@
-"""What do the models look at?"""
+"""The importance of features in each model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What would users have liked, had they looked at every row alike?"""
+"""Estimates from users' clicks: the position bias that a model learned, and sums of estimated labels."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from ltr_harness.report.data import ReportData
 
 
 def partial_feedback(data: ReportData) -> list[Block]:
-    """What would users have liked, had they looked at every row alike, where labels estimate relevance?"""
+    """Self-normalised sums of labels, for labels that estimate relevance from clicks."""
     settings = [rule for record in data.records if (rule := record.reading.get("relevance"))]
     if not settings or data.rows is None:
         return []
@@ -71,7 +71,7 @@ def _sum_table(data: ReportData, metrics: Sequence[str], per_query: float) -> Ta
 
 
 def position_bias(data: ReportData) -> list[Block]:
-    """How much did the place of a row count, where labels are clicks and a model learned biases?"""
+    """The position bias that a model learned from clicks."""
     by_model = {
         model: model_biases for model in data.models if (model_biases := biases(data.records_of(model)))
     }

@@ -1,4 +1,4 @@
-"""How do the models do on every metric at every cutoff?"""
+"""Every metric of every model at every cutoff."""
 
 import math
 from typing import Any
@@ -82,7 +82,7 @@ def _marks_in_words(data: ReportData) -> str:
 
 
 def cutoffs(data: ReportData) -> list[Block]:
-    """How does the difference to the baseline depend on K?"""
+    """The difference from the baseline at each K."""
     pairs = _pairs_by_cutoff(data)
     if not pairs:
         return []

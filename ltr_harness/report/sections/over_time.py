@@ -1,4 +1,4 @@
-"""Does it hold at all times, and in every fold?"""
+"""The metric over time and in each fold."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""By how much does each model differ from the baseline, query by query?"""
+"""Each model's difference from the baseline, query by query."""
 
 import math
 from typing import Any
@@ -170,7 +170,7 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
 
 
 def pairs(data: ReportData) -> list[Block]:
-    """Which models differ from each other, and not only from the baseline?"""
+    """The difference of each pair of models."""
     if len(data.rivals) < 2:  # the verdict is on the only pair
         return []
     letters = data.letters

@@ -1,4 +1,4 @@
-"""How much precision does each step of recall cost?"""
+"""Precision at each level of recall."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

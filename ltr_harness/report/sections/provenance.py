@@ -1,4 +1,4 @@
-"""Where do these numbers come from, and how does one get them again?"""
+"""Versions, files and commands that reproduce these numbers."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Which queries changed most, and what do their two ranked lists look like?"""
+"""The queries that changed most, with both ranked lists."""
 
 import itertools
 from collections.abc import Mapping, Sequence

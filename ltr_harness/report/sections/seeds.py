@@ -1,4 +1,4 @@
-"""Would it hold for another seed?"""
+"""The spread of each method over training seeds."""
 
 from collections.abc import Callable, Iterator, Sequence
 

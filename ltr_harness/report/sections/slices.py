@@ -1,4 +1,4 @@
-"""On which parts of the query set does a model gain or lose?"""
+"""Gains and losses on each part of the query set."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How much of the numbers is decided by the order of equal scores?"""
+"""The part of each metric that the order of equal scores decides."""
 
 import math
 

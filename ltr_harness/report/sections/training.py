@@ -1,4 +1,4 @@
-"""How did training go, where did it stop, what did it cost?"""
+"""Each training's curve, its stopping round and its time."""
 
 import statistics
 from collections.abc import Sequence
@@ -157,7 +157,7 @@ def thin(points: LearningCurve, budget: int, chosen_round: int | None) -> Learni
 
 
 def failures(data: ReportData) -> list[Block]:
-    """What did not finish, and why?"""
+    """Models and folds that did not finish, with their errors."""
     if not data.failures:
         return []
     failures = sorted(data.failures, key=lambda record: (record.model, record.fold, record.seed))

@@ -1,4 +1,4 @@
-"""How were the options of the tuned models chosen, and what would more searching bring?"""
+"""The search that chose a tuned model's options."""
 
 import math
 import statistics
@@ -190,7 +190,7 @@ def _chosen_table(model: str, searches: Sequence[_FoldSearch], name: str) -> Tab
 
 
 def sweep(data: ReportData) -> list[Block]:
-    """What do the swept options do, and which point would validation data have chosen?"""
+    """Each point of a sweep, and the point that validation data choose."""
     # swept model to its points: name to the options that differ
     swept: dict[str, dict[str, Mapping[str, Any]]] = {}
     for model in data.models:

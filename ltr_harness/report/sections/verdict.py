@@ -1,4 +1,4 @@
-"""Which model, by how much, how sure?"""
+"""The verdict: the best model, its gain and the gain's interval."""
 
 import math
 from collections.abc import Sequence
