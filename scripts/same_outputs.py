@@ -1,11 +1,12 @@
 """Does a change leave every output as it was? The same experiments by two versions of the package, file by file.
 
-For refactorings. Runs the quickstart, MQ2008 (where its data is) and the monitor's quickstart with another commit
-and with this checkout, and compares run folders, reports and JSON. The other commit runs twice: what differs between
-its own two runs (times) is not compared; neither are digests and durations.
+For refactorings. Runs the quickstart, the rivals, MQ2008 (where its data is) and the monitor's quickstart with another
+commit and with this checkout, and compares run folders, reports and JSON. The other commit runs twice: what differs
+between its own two runs (times) is not compared; neither are digests and durations.
 
     scripts/same_outputs HEAD~3
     scripts/same_outputs main --only quickstart
+    scripts/same_outputs main --command "run configs/over-time.yaml --workers 1 --runs {out} --set data.root=/data"
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +26,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "quickstart": ["run", "configs/quickstart.yaml", "--workers", "1", "--runs", "{out}"],
+    "rivals": ["run", "configs/rivals.yaml", "--workers", "1", "--runs", "{out}"],
     "mq2008": [
         "run",
         "configs/mq2008.yaml",
@@ -45,11 +48,11 @@ COST = re.compile(r"^## Cost$.*?(?=^## )|<section[^>]* id=\"cost\".*?</section>"
 TIMED = ("pareto_front", "serving", "cost")  # tables and charts of times
 
 
-def outputs(checkout: Path, name: str, out: Path) -> dict[str, Path]:
+def outputs(checkout: Path, command: list[str], out: Path) -> dict[str, Path]:
     """Run one command with the package of `checkout`; its files by their path without digests."""
     out.mkdir(parents=True)
     data = os.environ.get("LTR_HARNESS_DATA", str(ROOT.parent / "shared" / "data"))
-    words = [word.format(out=out, data=data) for word in COMMANDS[name]]
+    words = [word.format(out=out, data=data) for word in command]
     environment = {**os.environ, "PYTHONPATH": str(checkout), "XDG_CACHE_HOME": str(out.parent / "cache")}
     with (out / "stdout.txt").open("w") as stdout:
         done = subprocess.run(
@@ -108,7 +111,11 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", choices=COMMANDS, help="one of the commands; may be repeated"
     )
+    parser.add_argument("--command", help="another command, whose {out} is a new folder; instead of these")
     arguments = parser.parse_args()
+    commands = {name: COMMANDS[name] for name in arguments.only or COMMANDS}
+    if arguments.command is not None:
+        commands = {"command": shlex.split(arguments.command)}
     differing = 0
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "checkout"
@@ -116,10 +123,10 @@ def main() -> int:
             ["git", "worktree", "add", "-q", "--detach", before, arguments.commit], cwd=ROOT, check=True
         )
         try:
-            for name in arguments.only or COMMANDS:
+            for name, command in commands.items():
                 outs = [Path(folder) / f"{name}-{part}" / "out" for part in ("first", "again", "after")]
                 first, again, after = (
-                    outputs(checkout, name, out)
+                    outputs(checkout, command, out)
                     for checkout, out in zip((before, before, ROOT), outs, strict=True)
                 )
                 places = {**{str(out): "OUT" for out in outs}, str(before): "CHECKOUT", str(ROOT): "CHECKOUT"}
