@@ -58,7 +58,7 @@ def photograph(report: Path, chromium: str) -> None:
                 page.wait_for_timeout(50)
             if name == "query":
                 page.locator("#queries > details > summary").click()
-                page.locator("#queries .answer details details > summary").first.click()
+                page.locator("#queries .option details details > summary").first.click()
                 page.locator("#queries").scroll_into_view_if_needed()
                 page.evaluate(
                     "document.documentElement.style.scrollBehavior = 'auto'; location.hash = 'queries'"

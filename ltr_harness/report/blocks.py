@@ -220,6 +220,7 @@ class Table(_BaseBlock):
     footer: tuple[tuple[Cell, ...], ...] = ()  # rows that stay at the bottom, such as the number of queries
     footnotes: tuple[Text, ...] = ()  # explanations of marks and conventions, below the table
     sortable: bool = True
+    ten_rows: bool = False  # a page shows the first ten, and the others at a click
 
     @classmethod
     def of(
@@ -231,6 +232,7 @@ class Table(_BaseBlock):
         *,
         footnotes: tuple[Text, ...] = (),
         sortable: bool = True,
+        ten_rows: bool = False,
     ) -> "Table":
         """Return a table with a row for each item.
 
@@ -241,9 +243,10 @@ class Table(_BaseBlock):
             columns: each column to what it takes from an item.
             footnotes: explanations of marks and conventions, below the table.
             sortable: readers may sort it by its columns.
+            ten_rows: a page shows the first ten rows, and the others at a click.
         """
         rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
-        return cls(name, caption, tuple(columns), rows, footnotes=footnotes, sortable=sortable)
+        return cls(name, caption, tuple(columns), rows, (), footnotes, sortable, ten_rows)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -312,6 +315,14 @@ class Choice(_BaseBlock):
 
 
 @dataclass(frozen=True)
+class TwoForms(_BaseBlock):
+    """The same content twice: in a short form for the page, and complete for formats without folding."""
+
+    page: "tuple[Block, ...]"
+    files: "tuple[Block, ...]"  # Markdown, and the files in ``tables/`` and ``charts/``
+
+
+@dataclass(frozen=True)
 class Definitions(_BaseBlock):
     """Terms and what they mean, one paragraph each or several."""
 
@@ -326,7 +337,9 @@ class Code(_BaseBlock):
     language: str = ""
 
 
-Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
+Block = (
+    Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | TwoForms | Definitions | Code
+)
 """The elements of a section."""
 
 
@@ -340,6 +353,8 @@ def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
             options = block.options if page else block.options[:1]
             for _, option_blocks in options:
                 yield from walk(option_blocks, page=page)
+        elif isinstance(block, TwoForms):
+            yield from walk(block.page if page else block.files, page=page)
 
 
 _NUMBERS, _SEQUENCES = (int, float), (list, tuple)  # a union would be made for each of many thousand values

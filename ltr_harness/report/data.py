@@ -65,6 +65,12 @@ class ReportData(Displayed):
         """All models but the baseline, best first."""
         return tuple(name for name in self.models if name != self.baseline)
 
+    @cached_property
+    def contenders(self) -> tuple[str, ...]:
+        """The rivals that are not worse than the baseline, best first; all of them where each is worse."""
+        not_worse = tuple(name for name in self.rivals if self.comparison.paired(name).verdict != "worse")
+        return not_worse or self.rivals
+
     def joint(self, metric: str | None = None) -> str:
         """Return "joint ", to stand before a noun, where several models are compared; "" for a single comparison."""
         return joint_word(self.comparison, metric)

@@ -48,6 +48,15 @@ class CellView(NamedTuple):
     numeric: bool = False
     plot: dict[str, float] | None = None  # where an estimate lies on its column's axis, in percent
 
+    def classes(self, in_drawn_table: bool) -> str:
+        """Return the classes of its element; numbers have none, as most cells are numbers."""
+        names = [] if self.numeric else ["words"]
+        if self.plot:
+            names.append("drawn")
+        elif in_drawn_table and self.sort == "":
+            names.append("none")
+        return " ".join(names)
+
     @property
     def bare(self) -> bool:
         """True where a cell is nothing but its text."""

@@ -87,6 +87,8 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
             first = [_block(inside, with_charts, undrawn) for inside in first_blocks]
             other_names = ", ".join(name for name, _ in options[1:])
             return "\n\n".join([*first, escape(f"report.html has the same for {other_names}.")])
+        case blocks.TwoForms(files=complete):
+            return "\n\n".join(_block(inside, with_charts, undrawn) for inside in complete)
         case blocks.Definitions(items=terms):
             return "\n\n".join(
                 f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)

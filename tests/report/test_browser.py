@@ -493,7 +493,7 @@ def test_hostile_queries_documents_and_attributes_run_nothing(
     for details in page.locator("details").all():
         details.evaluate("element => { element.open = true; }")
     assert page.locator("#table-lists_1 tbody tr").count() == 3
-    assert page.locator("#table-slices .whisker").count() > 3
+    assert page.locator("#table-slices tbody tr").count() > 3
     assert page.evaluate("window.pwned") is None
     assert page.locator("img").count() == 0
 

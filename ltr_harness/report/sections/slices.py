@@ -1,12 +1,24 @@
 """Gains and losses on each part of the query set."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results, with_rare_kinds
-from ltr_harness.report.blocks import Badge, Block, Column, Estimate, Heading, Paragraph, Table
+from ltr_harness.report import formats
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    Estimate,
+    Heading,
+    Paragraph,
+    Table,
+    TwoForms,
+)
 from ltr_harness.report.data import ReportData, at_each_metric
-from ltr_harness.report.sections.verdict import near_axis, near_models, verdict_badge, verdict_mark
+from ltr_harness.report.sections.verdict import verdict_badge, verdict_mark
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
 """The titles of the harness's own attributes; those of the data keep their names."""
@@ -20,7 +32,9 @@ def section(data: ReportData) -> list[Block]:
         results = data.slices if metric == data.primary else slice_results(data.comparison, metric)
         if not any(result.n for result in results):
             return []
-        return [*_rare_kind_warning(data, results, metric), _table(data, results, metric, suffix)]
+        complete = _table(data, results, metric, suffix)
+        forms = TwoForms(tuple(_matrix(data, results, metric, suffix)), (complete,))
+        return [*_rare_kind_warning(data, results, metric), forms]
 
     answers = at_each_metric(data, answer)
     if not answers:
@@ -48,7 +62,7 @@ def _contradicts_verdict(data: ReportData, result: SliceResult, metric: str) -> 
 def _rare_kind_warning(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
     """Return a warning of verdicts that a rare kind of query, absent from a small part, could reverse."""
     names = [
-        f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"
+        f"{result.model} on {_attribute(result)} {result.label}"
         for result in with_rare_kinds(data.comparison, results, metric)
     ]
     if not names:
@@ -56,6 +70,83 @@ def _rare_kind_warning(data: ReportData, results: Sequence[SliceResult], metric:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     warning = "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict"
     return [Paragraph(f"{warning}: {'; '.join(names[:5])}{more}.")]
+
+
+def _attribute(result: SliceResult) -> str:
+    return LABELS.get(result.attribute, result.attribute)
+
+
+def _matrix(data: ReportData, results: Sequence[SliceResult], metric: str, suffix: str) -> list[Block]:
+    """Return parts down and models across, and a line for those that are worse in every part."""
+    by_part: dict[tuple[str, str], dict[str, SliceResult]] = {}
+    for result in results:
+        by_part.setdefault((_attribute(result), result.label), {})[result.model] = result
+    worse_everywhere = [name for name in data.rivals if _is_worse_everywhere(data, results, name, metric)]
+    model_names = [name for name in data.rivals if name not in worse_everywhere] or list(data.rivals)
+
+    def order(part: tuple[str, str]) -> tuple[bool, bool, float]:
+        results_of_part = [by_part[part][name] for name in model_names]
+        contradicts = any(_contradicts_verdict(data, result, metric) for result in results_of_part)
+        tested = [abs(result.difference) for result in results_of_part if result.n >= SMALLEST]
+        return not tested, not contradicts, -max(tested, default=0.0)
+
+    def difference(part: tuple[str, str], name: str) -> Estimate | None:
+        result = by_part[part][name]
+        if result.n < SMALLEST:
+            return None
+        return replace(Estimate.of(result), mark=verdict_mark(result.verdict))
+
+    def attribute_and_label(part: tuple[str, str]) -> str:
+        return f"{part[0]}: {part[1]}"
+
+    def n_queries(part: tuple[str, str]) -> int:
+        return max(result.n for result in by_part[part].values())
+
+    columns: dict[Column, Callable[[tuple[str, str]], Cell]] = {
+        Column("Part"): attribute_and_label,
+        Column("Queries", "count", hint="Queries of this part with a value."): n_queries,
+    }
+    for name in model_names:
+        columns[Column(name, "difference", hint=f"{name} minus {data.baseline}")] = partial(
+            difference, name=name
+        )
+    note = f"▲ better, ▼ worse than {data.baseline}; – fewer than {SMALLEST} queries."
+    joint = _joint(results)
+    table = Table.of(
+        f"slices{suffix}",
+        f"Difference in {data.weighted}{metric} to {data.baseline} on parts of the query set, with "
+        f"{joint}{data.confidence_label} intervals.",
+        sorted(by_part, key=order),
+        columns,
+        footnotes=(note,),
+        ten_rows=True,
+    )
+    if not worse_everywhere or model_names == list(data.rivals):
+        return [table]
+    sentences = [_range_in_words(results, name) for name in worse_everywhere]
+    return [table, Paragraph(f"Worse, and behind in every part: {'; '.join(sentences)}.")]
+
+
+def _is_worse_everywhere(data: ReportData, results: Sequence[SliceResult], name: str, metric: str) -> bool:
+    """Return True where a model is worse over all queries, and no part has a difference in its favour."""
+    if data.comparison.paired(name, metric).verdict != "worse":
+        return False
+    sign = 1.0 if data.comparison.higher_is_better[metric] else -1.0
+    tested = [result for result in results if result.model == name and result.n >= SMALLEST]
+    return all(sign * result.difference < 0 for result in tested)
+
+
+def _range_in_words(results: Sequence[SliceResult], name: str) -> str:
+    """Return the smallest and the largest difference of a model over the parts."""
+    differences = [result.difference for result in results if result.model == name and result.n >= SMALLEST]
+    if not differences:
+        return name
+    least, most = sorted((min(differences), max(differences)), key=abs)
+    return f"{name} by {formats.difference(least)} to {formats.difference(most)}"
+
+
+def _joint(results: Sequence[SliceResult]) -> str:
+    return "joint " if sum(result.n >= SMALLEST for result in results) > 1 else ""
 
 
 def _table(data: ReportData, results: Sequence[SliceResult], metric: str, suffix: str) -> Table:
@@ -70,17 +161,15 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, suffix
     def verdict(result: SliceResult) -> Badge:
         return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
 
-    near_names = near_models(data)
-    axis = near_axis([result for result in results if result.n >= SMALLEST and result.model in near_names])
-    joint = "joint " if sum(result.n >= SMALLEST for result in results) > 1 else ""
-    difference = Column(f"Difference [{joint}{data.confidence_label} CI]", "difference", axis=axis)
+    joint = _joint(results)
+    difference = Column(f"Difference [{joint}{data.confidence_label} CI]", "difference")
     return Table.of(
         f"slices{suffix}",
         f"Parts of the query set at {data.weighted}{metric}, against {data.baseline}.",
         sorted(results, key=order),
         {
             Column("Model"): lambda result: data.model_name(result.model),
-            Column("Attribute"): lambda result: LABELS.get(result.attribute, result.attribute),
+            Column("Attribute"): _attribute,
             Column("Part"): lambda result: result.label,
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
             Column("Verdict"): verdict,

@@ -12,7 +12,7 @@
     for (const part of copy.querySelectorAll(".around, .mark, .tag")) part.remove();
     return {
       value: plain(copy.textContent), interval, mark: way, bold: copy.querySelector("strong") !== null,
-      numeric: cell.classList.contains("number"), exact: cell.dataset.sort,
+      numeric: cell.matches(".number, td:not(.words)"), exact: cell.dataset.sort,
     };
   };
   const title = (cell) => {

@@ -30,7 +30,7 @@
         const way = head.getAttribute("aria-sort") === first ? second : first;
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", way);
-        const key = (row) => row.cells[at].dataset.sort;
+        const key = (row) => row.cells[at].dataset.sort ?? row.cells[at].textContent.trim();
         const sign = way === "ascending" ? 1 : -1;
         const rows = [...body.rows].sort((a, b) => {
           const x = key(a), y = key(b);
@@ -45,10 +45,24 @@
       filter.setAttribute("aria-label", "Filter rows of: " + table.caption.textContent);
       filter.addEventListener("input", () => {
         const wanted = filter.value.trim().toLowerCase();
+        table.classList.toggle("filtered", wanted !== "");
         for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
       });
       table.closest(".framed").before(filter);
     }
+  }
+
+  // A long table begins with ten rows; without this script all are there.
+  for (const table of all("table.ten-rows")) {
+    const rest = document.createElement("button");
+    const fold = (short) => {
+      table.classList.toggle("short", short);
+      rest.textContent = short ? `Show all ${table.tBodies[0].rows.length}` : "Show ten";
+    };
+    rest.className = "rest";
+    rest.addEventListener("click", () => fold(!table.classList.contains("short")));
+    fold(true);
+    table.parentElement.after(rest);
   }
 
   // A table wider than the page says so: in words, by a shade where columns are hidden, and to screen readers. So do
@@ -157,17 +171,18 @@
 
   // Pick a model once and see it everywhere.
   const picked = new Set();
+  for (const button of all("button.model")) button.setAttribute("aria-pressed", "false");
   const tell = (view) => view.signal("picked", [...picked]).runAsync();
   const show = () => {
     document.body.classList.toggle("some-picked", picked.size > 0);
     for (const row of all("tr[data-model]")) row.classList.toggle("picked", picked.has(row.dataset.model));
-    for (const button of all("button.model")) button.setAttribute("aria-pressed", picked.has(button.dataset.model));
+    for (const button of all("button.model")) button.setAttribute("aria-pressed", picked.has(button.closest("tr").dataset.model));
     views.forEach(tell);
   };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.model");
     if (!button) return;
-    const name = button.dataset.model;
+    const name = button.closest("tr").dataset.model;
     if (!picked.delete(name)) picked.add(name);
     show();
   });
@@ -178,7 +193,7 @@
   // Of several answers the chosen one is shown, and its charts are drawn when it is.
   const plots = () => all(".plot:not([hidden] *)");
   for (const choice of all(".choice")) {
-    const answers = all(":scope > .answer", choice);
+    const answers = all(":scope > .option", choice);
     choice.querySelector("select").addEventListener("change", ({ target }) => {
       answers.forEach((answer, at) => { answer.hidden = at !== target.selectedIndex; });
       drawAll(all(".plot", answers[target.selectedIndex]));
