@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from html import escape
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
@@ -151,17 +150,6 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collect
         width = max(map(len, column))
         columns.append([pad(cell, width) for cell in column])
     return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-
-
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """The same as HTML, every text escaped."""
-
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    body = "".join(line("td", row) for row in rows)
-    return f"<table>{title}<thead>{line('th', head)}</thead><tbody>{body}</tbody></table>"
 
 
 def csv_cell(text: str) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.display import Displayed
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import Difference, bounds_of, differences_of
 from ltr_harness.comparison.stats.cluster_sums import Floats, paired_differences
 from ltr_harness.comparison.stats.families import by_t, rare_share
@@ -25,8 +27,8 @@ _MERGED = "compare() on the merged results"
 _MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more than a third of the level
 
 
-@dataclass(frozen=True, eq=False)
-class PairedMoments(KeepsArrays):
+@dataclass(frozen=True, eq=False, repr=False)
+class PairedMoments(Displayed, KeepsArrays):
     """Moments of several models' values over the same queries; those of other queries are added with ``+``.
 
     A query counts where every model has a value. Differences within 1e-9 are ties, as everywhere.
@@ -84,6 +86,19 @@ class PairedMoments(KeepsArrays):
             residuals = values - mean[-1][:, None]
             sums.append([(residuals**2).sum(axis=1), (residuals**3).sum(axis=1)])
         return cls(tuple(results), metrics, np.array(n), np.array(mean), *np.array(sums).swapaxes(0, 1))
+
+    def __repr__(self) -> str:
+        baseline, *models = self.models
+        lines = []
+        for j, metric in enumerate(self.metrics):
+            differences = [
+                f"{model} {difference:+z.4f}"
+                for model, difference in zip(models, self.mean[j, 1:], strict=True)
+            ]
+            queries = count_of(int(self.n[j]), "query")
+            means = ", ".join([f"{baseline} {self.mean[j, 0]:z.4f}", *differences])
+            lines.append(f"{metric}: {means} over {queries}")
+        return "\n".join(lines)
 
     def __add__(self, other: PairedMoments) -> PairedMoments:
         if (self.models, self.metrics) != (other.models, other.metrics):

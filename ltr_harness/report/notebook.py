@@ -8,6 +8,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Difference, Paired, Summary
 from ltr_harness.comparison.data_sets import AcrossDataSets
+from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.comparison.power import PowerPlan
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.comparison.stream import StreamEvaluation
@@ -16,6 +17,7 @@ from ltr_harness.errors import Caution, labelled
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import Run
+from ltr_harness.metrics.core.explanation import LEFT, PRESET_COLUMNS, Explanation
 from ltr_harness.metrics.evaluate_runs import EvaluatedRuns
 from ltr_harness.metrics.evaluation import Evaluation, MetricValues
 from ltr_harness.report import blocks
@@ -185,6 +187,45 @@ def _(runs: EvaluatedRuns) -> Sequence[Block]:
     for row in texts:
         rows.append(tuple(row))
     return [Table("runs", "Means over queries.", columns, tuple(rows)), Bullets(tuple(runs.lines_below))]
+
+
+@blocks_of.register
+def _(explanation: Explanation) -> Sequence[Block]:
+    missed, missed_note = explanation.missed_texts()
+    notes = [explanation.hidden_text, *missed_note, explanation.ideal_text(), *explanation.lines_below]
+    content: list[Block] = [_texts("ranks", explanation.heading, explanation.columns, explanation.texts)]
+    if missed:
+        content.append(
+            _texts("missed", "Judged documents without a rank.", explanation.missed_columns, missed)
+        )
+    content.append(Bullets(tuple(note for note in notes if note)))
+    if explanation.presets:
+        content.append(_texts("tools", "In other tools.", PRESET_COLUMNS, explanation.preset_texts))
+    return content
+
+
+def _texts(name: str, title: str, headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table of texts, of which those under `LEFT` are words."""
+    columns = tuple(Column(heading, "text" if heading in LEFT else "tally") for heading in headings)
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        cells.append(tuple(row))
+    return Table(name, title, columns, tuple(cells))
+
+
+@blocks_of.register
+def _(moments: PairedMoments) -> Sequence[Block]:
+    baseline, *models = moments.models
+    columns = (
+        Column("Metric", "code"),
+        Column(baseline, "metric"),
+        *(Column(f"{model} - {baseline}", "difference") for model in models),
+        Column("Queries", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for metric, means, n in zip(moments.metrics, moments.mean.tolist(), moments.n.tolist(), strict=True):
+        rows.append((metric, *means, n))
+    return [Table("moments", "Mean, and mean differences from it.", columns, tuple(rows))]
 
 
 @blocks_of.register

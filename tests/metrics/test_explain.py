@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from ltr_harness import evaluate, parse_metric
 from ltr_harness._util.compiled import Compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG, function_metric
+from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.explain import as_measured_by, differences_in_words
 from ltr_harness.metrics.table import METRICS, catalog
 
@@ -411,10 +413,10 @@ def test_as_a_terminal_shows_it() -> None:
         "ntcir         0.5000  the same",
         "torchmetrics  0.5000  the same",
     ]
-    html = explanation._repr_html_()
-    assert "<td>12.346</td><td></td><td>1</td><td>0.0000</td></tr>" in html
-    assert "<p>1 more document below the cutoff</p>" in html
-    assert html.endswith("<tr><td>torchmetrics</td><td>0.5000</td><td>the same</td></tr></tbody></table>")
+    cells = cells_of(explanation)
+    assert " | 12.346 |  | 1 | 0.0000 | " in cells
+    assert "<li>(1 more document below the cutoff)</li>" in explanation._repr_html_()
+    assert cells.endswith(" | torchmetrics | 0.5000 | the same")
 
 
 def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:
@@ -426,7 +428,7 @@ def test_nothing_hidden_and_no_other_tool_is_not_mentioned() -> None:
         "ideal order of labels: 1 0",
         "sum of contributions = 1.0000",
     ]
-    assert explanation._repr_html_().endswith("<br>sum of contributions = 1.0000</p>")
+    assert "<li>sum of contributions = 1.0000</li></ul>" in explanation._repr_html_()
     assert "more document" not in explanation._repr_html_()
 
 
@@ -446,10 +448,16 @@ def test_scores_are_as_short_as_they_can_be(score: float, said: str) -> None:
     assert row.split()[3] == said
 
 
+def cells_of(explanation: Explanation) -> str:
+    """Return the texts of all cells of the notebook's tables, in order."""
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", explanation._repr_html_())
+    return " | ".join(re.sub("<.*?>", "", cell) for cell in cells)
+
+
 def test_html_is_escaped() -> None:
-    html = NDCG(k=3).explain([1, 0], [2.0, 1.0], ["<b>", "&"])._repr_html_()
-    assert "<td>&lt;b&gt;</td>" in html
-    assert "<td>&amp;</td>" in html
+    cells = cells_of(NDCG(k=3).explain([1, 0], [2.0, 1.0], ["<b>", "&"]))
+    assert " | &lt;b&gt; | " in cells
+    assert " | &amp; | " in cells
 
 
 def test_problems_are_messages() -> None:
@@ -494,9 +502,8 @@ def test_missed_documents_stand_below_the_list_with_what_they_add() -> None:
         "f                    2             0.0000",
         "(1 missed document with the label 0)",
     ]
-    html = explanation._repr_html_()
-    assert "<td>d</td><td>2</td><td>1.2619</td>" in html
-    assert "<p>(1 missed document with the label 0)</p>" in html
+    assert " | d | 2 | 1.2619" in cells_of(explanation)
+    assert "<li>(1 missed document with the label 0)</li>" in explanation._repr_html_()
     # R is 1 among the listed and 3 in all; a document's subtopics are missed with it
     found = parse_metric("recall(relevant=2)@2").explain(labels, np.arange(6.0), retrieved=retrieved)
     assert found.missed_columns == ("missed row", "label", "adds to relevant documents to be had")

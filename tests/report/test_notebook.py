@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from ltr_harness import compare, evaluate, from_frame, parse_metric
-from ltr_harness.comparison import Comparison, across_data_sets, plan_power, slice_results
+from ltr_harness import Judgments, QueryGroups, compare, evaluate, from_frame, parse_metric
+from ltr_harness.comparison import Comparison, PairedMoments, across_data_sets, plan_power, slice_results
+from ltr_harness.metrics import tie_audit
 from ltr_harness.report import ReportData, build_report, html
 from ltr_harness.report.blocks import Table
 
@@ -85,6 +87,32 @@ def test_plans_and_data_sets_are_their_pages(comparison: Comparison) -> None:
     assert "Several data sets" in text_of(across)
     data = from_frame(pd.DataFrame({"q": ["a", "a"], "y": [1, 0], "f": [0.5, 1.0]}), query="q", label="y")
     assert "1 query, 2 rows" in text_of(data)
+
+
+def test_an_explanation_has_its_tables_and_steps() -> None:
+    explained = parse_metric("ndcg@2").explain([0, 1, 2], [3.0, 2.0, 1.0], ["<b>", "b", "c"])
+    shown = text_of(explained)
+    assert shown.count("<table") == 2  # the ranks and the other tools
+    assert f"<span>{explained.heading}</span>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "(1 more document below the cutoff)" in shown
+    assert all(step.split(" = ")[0] in shown for step in explained.steps)
+
+
+def test_moments_and_audits_are_lines() -> None:
+    live, new = (
+        pa.table({"query_id": [1, 2], "mrr": values, "ndcg@10": [0.5, 0.5]})
+        for values in ([0.5, 1.0], [1.0, 1.0])
+    )
+    moments = PairedMoments.of({"live": live, "new": new})
+    first, second = repr(moments).splitlines()
+    assert first == "mrr: live 0.7500, new +0.2500 over 2 queries"
+    assert second.startswith("ndcg@10: live 0.5000, new +0.0000")
+    assert "new - live" in text_of(moments)
+    judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
+    audit = tie_audit("mrr", judgments, [1.0, 1.0, 2.0, 1.0])
+    assert repr(audit).startswith("mrr 0.8750, from 0.7500 to 1.0000")
+    assert repr(audit) in text_of(audit)
 
 
 @pytest.mark.parametrize("private", ["construct", "parse_obj", "model_config"])

@@ -11,7 +11,6 @@ from ltr_harness._util.text import (
     count_of,
     csv_cell,
     four_decimals,
-    html_table,
     json_value,
     named,
     none_if_undefined,
@@ -163,13 +162,6 @@ def test_without_commands() -> None:
 
 def test_text_table() -> None:
     assert text_table(["metric", "mean"], [["ndcg@10", "0.5"]]) == ["metric   mean", "ndcg@10   0.5"]
-
-
-def test_html_table() -> None:
-    assert (
-        html_table(["a"], [["<"]])
-        == "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>"
-    )
 
 
 def test_csv_cell() -> None:

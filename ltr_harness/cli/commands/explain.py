@@ -159,8 +159,8 @@ def _query_blocks(
     yield explained.columns, rows
     if n_more := len(explained.rows) - len(rows):
         yield f"({count_of(n_more, 'more document')}; --rows 0 shows all)"
-    if explained.n_hidden:
-        yield f"({count_of(explained.n_hidden, 'more document')} below the cutoff)"
+    if explained.hidden_text:
+        yield explained.hidden_text
     missed, more_missed = explained.missed_texts(n_rows)
     if missed:
         yield ""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import shortened
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.arrays import KeepsArrays, all_numbers, as_column, sealed
@@ -374,8 +375,8 @@ def _add_compensated(total: float, rounding_error: float, term: float) -> tuple[
     return new_total, rounding_error + ((total - (new_total - rounded_term)) + (term - rounded_term))
 
 
-@dataclass(frozen=True, eq=False)
-class TieAudit(KeepsArrays):
+@dataclass(frozen=True, eq=False, repr=False)
+class TieAudit(Displayed, KeepsArrays):
     """The interval a metric can take over all orders of equal scores.
 
     Attributes:
@@ -398,7 +399,7 @@ class TieAudit(KeepsArrays):
     share_touched: float
     share_tied_positions: float
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         positions = "positions" if self.metric.k is None else f"top-{self.metric.k} positions"
         return (
             f"{self.metric} {self.mean:z.4f}, from {self.mean_low:z.4f} to {self.mean_high:z.4f} over the orders of "

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from ltr_harness._util.text import count_of, html_table, plain_number, text_table
+from ltr_harness._util.display import Displayed
+from ltr_harness._util.text import count_of, plain_number, text_table
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class PresetValue:
     reason: str  # the conventions that make the difference; empty where the value is the same
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Displayed):
     """A metric's arithmetic on one query."""
 
     metric: Any  # a `Metric`, with everything it takes from the data fixed
@@ -41,6 +41,16 @@ class Explanation:
     missed: tuple[tuple[str | float, ...], ...] = ()
 
     @property
+    def heading(self) -> str:
+        """The metric and its value."""
+        return f"{self.metric} = {self.text_of(self.value)}"
+
+    @property
+    def hidden_text(self) -> str:
+        """The number of documents below the cutoff; "" where all are shown."""
+        return f"({count_of(self.n_hidden, 'more document')} below the cutoff)" if self.n_hidden else ""
+
+    @property
     def lines_below(self) -> tuple[str, ...]:
         """The lines below the rows: from the contributions to the value, and what ties could make of it."""
         if self.interval is None:
@@ -49,9 +59,9 @@ class Explanation:
         return (*self.steps, f"from {low} to {high} over the orders of equal scores")
 
     def __repr__(self) -> str:
-        parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_lines(self.columns, self.texts)]
-        if self.n_hidden:
-            parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
+        parts = [self.heading, "", *_lines(self.columns, self.texts)]
+        if self.hidden_text:
+            parts.append(self.hidden_text)
         missed, unshown = self.missed_texts()
         if missed:
             parts += ["", *_lines(self.missed_columns, missed)]
@@ -59,21 +69,6 @@ class Explanation:
         if self.presets:
             parts += ["", *_lines(PRESET_COLUMNS, self.preset_texts)]
         return "\n".join(parts)
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p><b>{escape(str(self.metric))} = {self.text_of(self.value)}</b></p>"]
-        parts.append(html_table(self.columns, self.texts))
-        if self.n_hidden:
-            parts.append(f"<p>{count_of(self.n_hidden, 'more document')} below the cutoff</p>")
-        missed, unshown = self.missed_texts()
-        if missed:
-            parts.append(html_table(self.missed_columns, missed))
-        parts += [f"<p>{escape(line)}</p>" for line in unshown]
-        steps = (self.ideal_text(), *self.lines_below)
-        parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
-        if self.presets:
-            parts.append(html_table(PRESET_COLUMNS, self.preset_texts))
-        return "".join(parts)
 
     def text_of(self, value: float | None) -> str:
         """A value of this metric for people: counts whole, shares with four decimals."""
