@@ -18,7 +18,7 @@ from ltr_harness._util.stored import DERIVED
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.truth import judgment_files
-from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
+from ltr_harness.errors import DataError, Problem, RankerError, TrainingError, UsageError
 from ltr_harness.experiments.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.experiments.config.load import settings
 from ltr_harness.experiments.config.schema import ModelConfig
@@ -26,7 +26,7 @@ from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.runs.folder import encoded
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import write_plan
-from ltr_harness.experiments.training.check import check, refuse_errors
+from ltr_harness.experiments.training.check import check, problems_of_options, refuse_errors
 from ltr_harness.experiments.training.dask import cluster_at, local_cluster, local_size, run_on_cluster
 from ltr_harness.experiments.training.folds import FoldReader, largest_label, with_files
 from ltr_harness.experiments.training.job import Cluster, Job, Task, list_tasks, other_files
@@ -107,7 +107,7 @@ def read(
     scale = experiment.data.max_grade
     if scale is None:
         scale = largest_label(reader.read(name) for name in reader.names())
-    models = {name: model.with_max_grade(scale) for name, model in experiment.models.items()}
+    models = {name: model.with_max_grade(scale) for name, model in _with_features(experiment, reader).items()}
     if cluster is not None:
         models = {name: _with_n_workers(model, cluster.n_workers) for name, model in models.items()}
     experiment = experiment.model_copy(update={"models": models})
@@ -133,6 +133,22 @@ def _sensible_workers(experiment: Experiment, reader: FoldReader) -> int:
         n_models += len(experiment.seeds) if model.ranker.seed_matters else 1
     largest = max(reader.read(name).train.features.size for name in reader.names())
     return sensible_workers(len(reader.names()) * n_models, largest)
+
+
+def _with_features(experiment: Experiment, reader: FoldReader) -> dict[str, ModelConfig]:
+    """Return the models with names of the data's features in the place of patterns; refuse patterns of none."""
+    if not any(model.ranker.selects_features for model in experiment.models.values()):
+        return experiment.models
+    all_names = [name for fold in reader.names() for name in reader.read(fold).train.feature_names]
+    names, models = list(dict.fromkeys(all_names)), {}
+    problems: list[Problem] = []
+    for name, model in experiment.models.items():
+        try:
+            models[name] = model.with_features(names)
+        except RankerError as error:
+            problems += problems_of_options(name, model, error.problems)
+    UsageError.refuse(dict.fromkeys(problems))
+    return models
 
 
 def _with_n_workers(model: ModelConfig, n_workers: int) -> ModelConfig:

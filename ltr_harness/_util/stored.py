@@ -79,6 +79,28 @@ class SweepPoint(Stored, use_attribute_docstrings=True):
     """The options that differ, such as {params.num_leaves: 15}."""
 
 
+class StudyVariant(Stored, use_attribute_docstrings=True):
+    """A model's part in a study; the resolved configuration has it where `study` is spelt out."""
+
+    of: str
+    """The model that is studied."""
+    without: tuple[str, ...] = ()
+    """The feature groups that this variant lacks."""
+    only: str | None = None
+    """The one feature group that this variant has."""
+    cost: float | None = Field(default=None, ge=0, lt=1e12)
+    """What the feature group costs, in a unit of the user's own."""
+
+
+class TrainingQueries(Stored, use_attribute_docstrings=True):
+    """A share of the training queries, drawn by chance; a smaller share of the same draw is a part of it."""
+
+    share: float = Field(gt=0, lt=1)
+    """Share of the training queries, rounded to the nearest query, such as 0.25."""
+    draw: int = Field(default=1, ge=0, lt=2**31)
+    """Decides which queries; the same for every model and seed."""
+
+
 def with_options(source: type[Any]) -> Callable[[type[AnyModel]], type[AnyModel]]:
     """Add a field for each further field of a dataclass, which declares its kind, default, bounds and description."""
 

@@ -30,6 +30,17 @@ def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[Ints, Ints
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
+def share_of_queries(groups: QueryGroups, share: float, seed: int) -> Ints:
+    """Queries of a share drawn by chance, int64, sorted: the smaller share of a seed is a part of the larger one."""
+    n = groups.n_queries
+    n_drawn = int(np.floor(share * n + 0.5))
+    if not n_drawn:
+        raise DataError(
+            f"a share of {share:g} of {count_of(n, 'training query')} is none; expected at least one"
+        )
+    return np.sort(shuffled(n, seed)[:n_drawn])
+
+
 def folds(
     groups: QueryGroups,
     n: int,

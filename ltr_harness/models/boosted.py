@@ -24,9 +24,9 @@ from ltr_harness.models import objectives as losses
 from ltr_harness.models.dask import WorkerArrays, cut, train_across
 from ltr_harness.models.presets import PRESETS, SPACES
 from ltr_harness.models.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of, with_derived
+from ltr_harness.models.selection import FeatureName, FeatureSelection
 from ltr_harness.models.tree_model import TrainedBooster, TreeModel, fixed_threads, training_cautions
 
-FeatureName = int | str
 WatchOfLibrary = TypeVar("WatchOfLibrary", bound=Watching)
 Objective = TypeVar("Objective", bound=GradientsPerSet)
 ModelOfLibrary = TypeVar("ModelOfLibrary", bound=TreeModel)
@@ -46,6 +46,7 @@ class BoostedRanker(StoredRanker):
     """Trees, grown round by round until the stopping rule ends it."""
 
     boosted: ClassVar[bool] = True
+    selects_features: ClassVar[bool] = True
     library: ClassVar[str]
     objectives: ClassVar[Collection[str]]
     """Those of the library that an experiment may name."""
@@ -61,7 +62,8 @@ class BoostedRanker(StoredRanker):
         description="Parameters to start from: small (hundreds of queries) or web (thousands and more); `params` win.",
     )
     features: tuple[FeatureName, ...] | None = Field(
-        None, description="Learn from these features alone; ids or column names. All unless given."
+        None,
+        description="Learn from these features alone; ids, column names or patterns such as ctr_*. All unless given.",
     )
     exclude: tuple[FeatureName, ...] = Field((), description="Learn from all features but these.")
     categorical: tuple[FeatureName, ...] = Field(
@@ -228,9 +230,19 @@ class BoostedRanker(StoredRanker):
 
     def left_out(self, names: Sequence[str]) -> list[str]:
         """Features that the model must not learn from."""
-        chosen = set(names if self.features is None else map(str, self.features))
-        chosen -= set(map(str, self.exclude))
-        return [name for name in names if name not in chosen]
+        return self.selected_features.left_out(names)
+
+    @property
+    def selected_features(self) -> FeatureSelection:
+        """The features that the model learns from."""
+        return FeatureSelection(self.features, self.exclude)
+
+    def with_selection(self, selection: FeatureSelection) -> Self:
+        """Return the ranker with another choice of features."""
+        return self.model_copy(update=selection._asdict())
+
+    def with_features(self, names: Sequence[str]) -> Self:
+        return self.with_selection(self.selected_features.resolved(names))
 
     def categorical_names(self, texts: Iterable[str]) -> list[str]:
         """Every categorical feature, once: the codes named here and those of texts in the data."""
@@ -294,7 +306,8 @@ class BoostedRanker(StoredRanker):
             yield from self._problems_with_objective()
         if self.drop_blank and facts is not None and facts.n_without_relevant == facts.n_queries:
             yield Problem("drop_blank", "no training query has a relevant document: nothing would be left")
-        if self.features is not None and self.exclude:
+        selection = self.selected_features
+        if self.features is not None and self.exclude and not selection.has_patterns:
             yield Problem("exclude", "cannot be combined with `features`", "one of them")
         yield from self._monotone_problems(() if facts is None else facts.categories)
         if facts is not None:

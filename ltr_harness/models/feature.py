@@ -39,6 +39,7 @@ class FeatureRanker(StoredRanker):
     """Ranks by the value of one feature, such as BM25; rows where it is missing come last."""
 
     trained = FeatureModel
+    learns: ClassVar[bool] = False
     seed_matters: ClassVar[bool] = False
 
     feature: int | str = Field(description="The file's own feature id, or the column's name.")

@@ -44,6 +44,7 @@ class LinearRanker(StoredRanker):
     """Ranks by a weighted sum of features, as in `0.7 bm25 + 0.3 clicks`; the weights are given, not learned."""
 
     trained = LinearModel
+    learns: ClassVar[bool] = False
     seed_matters: ClassVar[bool] = False
 
     weights: dict[str, Weight] = Field(

@@ -34,6 +34,7 @@ class PositionRanker(StoredRanker):
     """Ranks rows as they were shown, by the data's `position`: the present ranking, for others to be compared with."""
 
     trained = PositionModel
+    learns: ClassVar[bool] = False
     seed_matters: ClassVar[bool] = False
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:

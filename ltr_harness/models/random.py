@@ -31,6 +31,7 @@ class RandomRanker(StoredRanker):
     """
 
     trained = RandomModel
+    learns: ClassVar[bool] = False
     seed_matters: ClassVar[bool] = True
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:

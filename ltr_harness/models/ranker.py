@@ -248,6 +248,12 @@ class Ranker(BaseModel, ABC):
     boosted: ClassVar[bool] = False
     """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
 
+    learns: ClassVar[bool] = True
+    """True where other training queries can give another model: `study:` refuses rankers that learn nothing."""
+
+    selects_features: ClassVar[bool] = False
+    """True where the options `features` and `exclude` choose what it learns from."""
+
     takes_sparse: ClassVar[bool] = False
     """True where `fit` works with `SparseFeatures`; others are given arrays, refused where they do not fit."""
 
@@ -328,6 +334,17 @@ class Ranker(BaseModel, ABC):
 
         Args:
             max_grade: of the experiment's scale; None where not given.
+        """
+        return self
+
+    def with_features(self, names: Sequence[str]) -> Self:
+        """The same, its patterns of features, such as ``ctr_*``, replaced by the names that they match.
+
+        Args:
+            names: of the data's features.
+
+        Raises:
+            RankerError: a pattern that matches no feature.
         """
         return self
 

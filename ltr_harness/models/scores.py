@@ -55,6 +55,7 @@ class ScoresRanker(StoredRanker):
     """
 
     trained = ScoresModel
+    learns: ClassVar[bool] = False
     seed_matters: ClassVar[bool] = False
 
     file: Path = Field(

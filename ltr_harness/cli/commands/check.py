@@ -45,12 +45,13 @@ def command(
         memory_estimate,
         stopping_depth,
     )
+    from ltr_harness.experiments.training.study import study_notes
     from ltr_harness.workflow import prepare, read
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     _print_splits(job)
     reading_cautions = _reading_cautions(job)
-    _print_with_severity([*reading_cautions, *dependence_notes(job)])
+    _print_with_severity([*reading_cautions, *dependence_notes(job), *study_notes(job)])
     memory = memory_estimate(job)
     echo(f"memory: {memory}")
     # folds have much in common
@@ -118,12 +119,16 @@ def _range_of(numbers: Sequence[int], noun: str) -> str:
 
 def _print_plan(job: "Job") -> None:
     """Print the trials and the runs that exist and those to train."""
+    from ltr_harness.experiments.training.study import study_plan
+
     for study in job.open_studies:
         echo(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     words: dict[State, str] = {"done": "done", "score again": "to score again", "train": "to train"}
     for state, text in words.items():
         if job.count(state):
             echo(f"{text}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
+    for line in study_plan(job):
+        echo(line)
 
 
 def _print_with_severity(findings: Iterable[Caution]) -> None:

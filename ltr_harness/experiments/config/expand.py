@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -343,17 +343,25 @@ def _nodes_of_points(
     }
 
 
-def origins(tree: Node) -> dict[str, str]:
-    """Return for each point of a sweep the model that it was made of."""
+def origins(tree: Node, kind: Literal["point", "variant"] = "point") -> dict[str, str]:
+    """Return for each point of a sweep, or each variant of a study, the model that it was made of."""
     models = tree.mapping.get("models")
     if models is None:
         return {}
-    origin_nodes = ((name, node.find(("point", "of"))) for name, node in models.mapping.items())
+    origin_nodes = ((name, node.find((kind, "of"))) for name, node in models.mapping.items())
     return {
         name: origin.value
         for name, origin in origin_nodes
         if origin is not None and isinstance(origin.value, str)
     }
+
+
+def models_by_origin(tree: Node) -> dict[str, list[str]]:
+    """Return for each model that is swept the names of its points."""
+    points: dict[str, list[str]] = {}
+    for point, model in origins(tree).items():
+        points.setdefault(model, []).append(point)
+    return points
 
 
 def _axes(

@@ -24,13 +24,14 @@ from ltr_harness.experiments.config.schema import (
     ReportConfig,
     StoppingConfig,
 )
+from ltr_harness.experiments.config.study import StudyConfig
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 
 TITLE = "ltr-harness experiment"
 
 _SECTIONS = (
-    Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareConfig,
-    ReportConfig,
+    Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, StudyConfig, TuneConfig,
+    CompareConfig, ReportConfig,
 )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def json_schema() -> Schema:
     schemas = {
         kind: definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds
     }
-    for kind in (MetricsConfig, StoppingConfig, TuneConfig, CompareConfig):
+    for kind in (MetricsConfig, StoppingConfig, StudyConfig, TuneConfig, CompareConfig):
         schemas[kind].pop("required", None)
     header, layout, options = (schemas[kind]["properties"] for kind in (Header, DataLayout, ModelOptions))
     layout["set"] = {
@@ -95,6 +96,7 @@ def json_schema() -> Schema:
                 "additionalProperties": _choice_schema("ranker", rankers_schema, options, "One competitor."),
             },
             "sweep": _or_null(schemas[SweepConfig]),
+            "study": _or_null(schemas[StudyConfig]),
             "tune": _or_null(schemas[TuneConfig]),
             "compare": schemas[CompareConfig],
             "report": _or_null(schemas[ReportConfig]),

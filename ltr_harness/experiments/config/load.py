@@ -28,6 +28,7 @@ from ltr_harness.experiments.config.expand import (
 )
 from ltr_harness.experiments.config.problems import placed_problems
 from ltr_harness.experiments.config.schema import CompareConfig, DataConfig, Experiment, ModelConfig, Outline
+from ltr_harness.experiments.config.study import StudyConfig, expand_study
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 from ltr_harness.experiments.config.yaml_tree import (
     KeyPath,
@@ -62,7 +63,7 @@ def load_data(section: Mapping[str, Any]) -> DataConfig:
 
 def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
     """Return the source in normal form, with everything it extends and every ``--set``; nothing of it is loaded."""
-    return normal_form(expand_sweep(merged_tree(source, overrides))[0])
+    return normal_form(expand_study(expand_sweep(merged_tree(source, overrides))[0])[0])
 
 
 def stored_tree(path: Path) -> Node:
@@ -191,13 +192,14 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "study", "tune", "compare", "report")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
     "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
     "models": "a mapping from each model's name to {ranker: …}",
     "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
+    "study": "a mapping such as {of: lgb, features: {groups: {text: [bm25]}}, queries: [0.125, 0.25, 0.5]}",
     "tune": "a mapping such as {models: {lgb: built-in}, trials: 50}",
     "compare": "a mapping such as {baseline: …}",
     "report": "a mapping such as {formats: [html, json]}",
@@ -225,6 +227,7 @@ class _Loading:
         stopping = self.section(sections.StoppingConfig, "stopping", required=False)
         models = self.models()
         self.sweep()
+        self.study()
         compare = self.compare()
         report = self.section(sections.ReportConfig, "report", required=False)
         tune = self.section(TuneConfig, "tune", required=False)
@@ -257,9 +260,9 @@ class _Loading:
         return ConfigError(dict.fromkeys(problems))
 
     def _with_swept_models(self, found: str) -> str:
-        """Return a finding about a point of a sweep as one about its model: it is wrong of all points alike."""
-        swept = sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0]))
-        for point, model in swept:
+        """Return a finding about a point of a sweep, or a variant, as one about its model: it is wrong of all alike."""
+        origins = expand.origins(self.tree) | expand.origins(self.tree, "variant")
+        for point, model in sorted(origins.items(), key=lambda pair: -len(pair[0])):
             found = found.replace(f"models.{point}", f"models.{model}")
         return found
 
@@ -320,6 +323,7 @@ class _Loading:
         without_valid &= not self.has_stopping
         swept = expand.origins(self.tree)
         self.check(rules.part_rules(models, self.named_models, swept, without_valid))
+        self.check(rules.study_rules(models))
 
     def check_tune(
         self,
@@ -412,6 +416,11 @@ class _Loading:
         if self.section(SweepConfig, "sweep", required=False) is not None:
             self.problems += expand.expand_sweep(self.tree)[1]
 
+    def study(self) -> None:
+        """Collect the problems of a study; the variants of a valid one are among the models already."""
+        if self.section(StudyConfig, "study", required=False) is not None:
+            self.problems += expand_study(self.tree)[1]
+
     def models(self) -> dict[str, ModelConfig]:
         """Return the valid models."""
         node = self.mapping("models")
@@ -442,6 +451,8 @@ class _Loading:
         if kind is None:
             return None
         ranker_options = node.drop_keys("ranker", *sections.ModelOptions.model_fields)
+        if "variant" in node.mapping:  # a ranker without these options is refused as a model that is studied
+            ranker_options = ranker_options.drop_keys(*({"features", "exclude"} - kind.model_fields.keys()))
         for option in _path_options(kind):
             ranker_options = ranker_options.change_at((option,), absolute_path)
         ranker = self.validate(
@@ -469,7 +480,8 @@ class _Loading:
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             path, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
             swept = expand.origins(self.tree)
-            self.check(rules.model_rule(path, "", baseline.value, models.mapping, swept, cure))
+            names = models.mapping.keys() - expand.origins(self.tree, "variant")
+            self.check(rules.model_rule(path, "", baseline.value, names, swept, cure))
         return compare
 
     # --- shared by the sections ---

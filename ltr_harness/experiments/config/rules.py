@@ -220,6 +220,30 @@ def part_rules(
             yield Violation(("models", name), found, cure=cure)
 
 
+def study_rules(models: Mapping[str, ModelConfig]) -> Iterator[Violation]:
+    """A model that is studied learns from training queries, and one without some features can leave them out."""
+    for name, model in models.items():
+        variant, ranker = model.variant, model.ranker
+        if variant is None:
+            continue
+        path, about_groups = ("models", name, "variant", "of"), bool(variant.without or variant.only)
+        prefix = f"study.of: {variant.of!r}"
+        if ranker.parts():
+            yield Violation(
+                path, f"{prefix} is made of others", "a model that is trained", "name one of its parts"
+            )
+        elif not ranker.learns:
+            found = f"{prefix}: ranker {model.ranker_name!r} learns nothing from training queries"
+            yield Violation(path, found, "a model that learns, such as lightgbm")
+        elif about_groups and not ranker.selects_features:
+            found = f"{prefix}: ranker {model.ranker_name!r} cannot leave features out"
+            cure = "study its `queries:` alone"
+            yield Violation(path, found, "lightgbm, xgboost or catboost", cure)
+        elif about_groups and getattr(ranker, "init_model", None) is not None:
+            found = f"{prefix} goes on from init_model, whose trees have features of the groups"
+            yield Violation(path, found, "a model that is trained from the start")
+
+
 def carried_rules(models: Mapping[str, ModelConfig], metrics: Iterable[Metric]) -> Iterator[Violation]:
     """A model takes over temperatures only for reported metrics that have a fitted T."""
     fitted_names = [

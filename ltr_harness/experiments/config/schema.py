@@ -4,7 +4,7 @@ The descriptions are what editors show through ``configs/schema.json``.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.stored import SweepPoint, with_options
+from ltr_harness._util.stored import StudyVariant, SweepPoint, TrainingQueries, with_options
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.judgments import OneLabel
@@ -276,6 +276,10 @@ class ModelOptions(ExperimentSection):
     """Train exactly this many rounds; only without `stopping`."""
     point: SweepPoint | None = None
     """Which point of a sweep this is; filled in where `sweep` is spelt out."""
+    training_queries: TrainingQueries | None = None
+    """Train on a share of the training queries, such as {share: 0.25, draw: 1}; all unless given."""
+    variant: StudyVariant | None = None
+    """Which variant of a study this is; filled in where `study` is spelt out."""
     carried: CarriedConfig | None = None
     """Taken over without validation data; `--final` fills it in from the records of the compared models."""
 
@@ -296,6 +300,10 @@ class ModelConfig(ModelOptions):
     def temperatures(self) -> dict[str, float]:
         """T by metric, for a model without validation data."""
         return {} if self.carried is None else self.carried.temperature
+
+    def with_features(self, names: Sequence[str]) -> Self:
+        """Return the model with the names of the data's features in the place of patterns."""
+        return self.model_copy(update={"ranker": self.ranker.with_features(names)})
 
     def with_max_grade(self, max_grade: float | None) -> Self:
         """Return the model with the scale's highest grade in its objective, if that asks for one."""
@@ -398,7 +406,7 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
             fields[field] = value
     RankerError.refuse(problems)
     ranker = _validated_ranker(type(config.ranker), fields)
-    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)
+    return config.model_copy(update={"ranker": ranker, "rounds": rounds})
 
 
 def _validated_ranker(kind: type[Ranker], fields: Mapping[str, Any]) -> Ranker:

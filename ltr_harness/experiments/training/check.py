@@ -28,7 +28,7 @@ from ltr_harness.errors import (
     worst_first,
 )
 from ltr_harness.experiments.config.rules import probes
-from ltr_harness.experiments.config.schema import model_at
+from ltr_harness.experiments.config.schema import ModelConfig, model_at
 from ltr_harness.experiments.inspection import LINTS
 from ltr_harness.experiments.inspection.dependence import dependence
 from ltr_harness.experiments.inspection.lints import (
@@ -285,16 +285,57 @@ def _model_problems(job: Job) -> list[Problem]:
     """Find values that a library would reject, ignore or misread, before the first tree."""
     problems: list[Problem] = []
     facts = {fold.name: TrainingFacts.of(fold.train, job.stopping is not None) for fold in job.folds}
-    for name in job.experiment.models:
-        problems += _each_cause([_problems_on_fold(job, name, fold, facts[fold.name]) for fold in job.folds])
+    for name, config in job.experiment.models.items():
+        of_folds: list[list[Problem]] = []
+        for fold in job.folds:
+            model_facts = facts[fold.name]
+            if config.training_queries is not None:
+                try:
+                    model_facts = _facts_of_share(job, name, fold.name)
+                except DataError as error:
+                    of_folds.append([Problem(_place_of_share(name, config), str(error))])
+                    continue
+            of_folds.append(_problems_on_fold(job, name, fold, model_facts))
+        problems += _each_cause(of_folds)
     return problems
+
+
+def _facts_of_share(job: Job, name: str, fold: str) -> TrainingFacts:
+    """Return the facts of a model's share of the training queries; DataError where none has a relevant document."""
+    facts = TrainingFacts.of(job.fold_of(name, fold).train, job.stopping is not None)
+    queries = job.experiment.models[name].training_queries
+    if queries is not None and facts.n_without_relevant == facts.n_queries:
+        found = (
+            f"a share of {queries.share:g} is {count_of(facts.n_queries, 'training query')} of fold {fold}"
+        )
+        raise DataError(f"{found}, none with a relevant document; expected a larger share")
+    return facts
+
+
+def _place_of_share(name: str, config: ModelConfig) -> str:
+    return f"models.{name}.training_queries" if config.variant is None else "study.queries"
+
+
+def problems_of_options(name: str, config: ModelConfig, problems: Sequence[Problem]) -> list[Problem]:
+    """Return a ranker's problems in the place of the model's options: of a variant's features, that of their group."""
+    variant = config.variant
+    groups = () if variant is None else (*variant.without, *filter(None, [variant.only]))
+    if len(groups) != 1:
+        return _placed(f"models.{name}", problems)
+    found: list[Problem] = []
+    for problem in problems:
+        if problem.place in ("features", "exclude"):
+            found.append(replace(problem, place=f"study.features.groups.{groups[0]}"))
+        else:
+            found += _placed(f"models.{name}", [problem])
+    return found
 
 
 def _problems_on_fold(job: Job, name: str, fold: Fold, facts: TrainingFacts) -> list[Problem]:
     """Return the problems of a model, its parts and its search on the data of a fold."""
     config = job.experiment.models[name]
     refused = config.ranker.check(facts) or config.ranker.check_scoring(fold.test)
-    problems = _placed(f"models.{name}", refused)
+    problems = problems_of_options(name, config, refused)
     if config.ranker.needs_valid and fold.valid is not None:
         for part in config.ranker.parts():
             for problem in job.experiment.models[part].ranker.check_scoring(fold.valid):

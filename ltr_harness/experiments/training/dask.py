@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_harness._util.cores import available_cores
+from ltr_harness._util.stored import TrainingQueries
 from ltr_harness.data.addresses import refuse_secrets
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, TrainingError, UsageError, optional_module
@@ -175,12 +176,16 @@ def run_on_cluster(
         )
         for task in parallel_tasks:  # each takes the whole cluster
             progress.started(task)
-            fold = job.reader.read(task.fold)
-            workers = pool.workers_for(task.fold)
+            fold = job.fold_of(task.model, task.fold)
+            workers = pool.workers_for(task)
             yield task, execute(task, job, fold, partial(progress.round, task), workers=workers)
         yield from run_here(combined_tasks, job, progress)
     finally:
         pool.shutdown()
+
+
+_FoldKey = tuple[str, TrainingQueries | None]
+"""The data of a fold: its name, and the share of its training queries."""
 
 
 class DaskWorkerPool(WorkerPool):
@@ -190,9 +195,10 @@ class DaskWorkerPool(WorkerPool):
         super().__init__(job)
         distributed = load_distributed()
         self.lost = (distributed.KilledWorker, distributed.client.FutureCancelledError)
-        self._client, self._reader = cluster.client, job.reader
+        self._client = cluster.client
         self._sees_data: dict[str, bool] = {}
-        self._sent_folds: dict[str, tuple[str, Any]] = {}  # worker to the fold it has: one at a time
+        # worker to the fold it has, with all training queries or a share: one at a time
+        self._sent_folds: dict[str, tuple[_FoldKey | None, Any]] = {}
         self._messages: deque[Rounds] = deque()
         self._last_connected = monotonic()
         self._client.subscribe_topic(self._job.topic, lambda event: self._messages.append(event[1]))
@@ -212,16 +218,17 @@ class DaskWorkerPool(WorkerPool):
         return [worker for worker in present if worker in self._sees_data]
 
     def submit(self, worker: str, task: Task) -> Future[dict[str, bytes]]:
-        data = None
+        data, fold = None, self._job.fold_of(task.model, task.fold)
         if not self._sees_data[worker]:  # a fold is sent once, and gone when the worker goes on to another
-            fold, data = self._sent_folds.get(worker, ("", None))
-            if fold != task.fold:
+            key: _FoldKey = (task.fold, self._job.experiment.models[task.model].training_queries)
+            sent_key, data = self._sent_folds.get(worker, (None, None))
+            if sent_key != key:
                 self._sent_folds.pop(worker, None)
-                data = self._client.scatter(self._reader.read(task.fold), workers=[worker], hash=False)
-                self._sent_folds[worker] = (task.fold, data)
+                data = self._client.scatter(fold, workers=[worker], hash=False)
+                self._sent_folds[worker] = (key, data)
         executor = self._client.get_executor(workers=[worker], pure=False)
         future: Future[dict[str, bytes]] = executor.submit(
-            train_on_worker, self._sent, task, self._reader.read(task.fold).facts, data
+            train_on_worker, self._sent, task, fold.facts, data
         )
         return future
 
@@ -235,17 +242,19 @@ class DaskWorkerPool(WorkerPool):
     def replace(self, worker: str) -> None:
         """Whoever runs the cluster restarts its workers."""
 
-    def workers_for(self, fold: str) -> Workers:
+    def workers_for(self, task: Task) -> Workers:
         """The cluster for a model that is trained across it."""
-        facts = self._reader.read(fold).facts
+        fold = self._job.fold_of(task.model, task.fold)
 
         def load(worker: str, split: str, first: int, end: int) -> Any:
             if worker not in self._sees_data:
                 self._register(worker)
             pinned = {"workers": [worker], "allow_other_workers": False, "pure": False}
             if self._sees_data.get(worker):
-                return self._client.submit(load_part, self._sent, fold, facts, split, first, end, **pinned)
-            part = self._reader.read(fold).splits[split].take(np.arange(first, end))
+                return self._client.submit(
+                    load_part, self._sent, task, fold.facts, split, first, end, **pinned
+                )
+            part = fold.splits[split].take(np.arange(first, end))
             return self._client.scatter(part, workers=[worker], hash=False)
 
         return Workers(self._client, load)
@@ -356,22 +365,22 @@ def train_on_worker(
     with state.one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:
         job = state.job_of(sent_job)
         if fold is None:
-            fold = _fold_of(job, task.fold, facts)
+            fold = _fold_of(job, task, facts)
         own_task = replace(task, folder=Path(folder) / task.folder.name)
         execute(own_task, job, fold, batched(task, send))
         return {path.name: path.read_bytes() for path in own_task.folder.iterdir()}
 
 
 def load_part(
-    sent_job: SentJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
+    sent_job: SentJob, task: Task, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
     """Some queries of a split; of their features, nothing is read before they are used."""
     job = _state(load_distributed().get_worker()).job_of(sent_job)
-    return _fold_of(job, fold, facts).splits[split].take(np.arange(first, end))
+    return _fold_of(job, task, facts).splits[split].take(np.arange(first, end))
 
 
-def _fold_of(job: Job, name: str, facts: Mapping[str, Any]) -> Fold:
-    fold = job.reader.read(name)
+def _fold_of(job: Job, task: Task, facts: Mapping[str, Any]) -> Fold:
+    fold = job.fold_of(task.model, task.fold)
     if fold.facts != facts:
         place = f"{load_distributed().get_worker().address}: {job.experiment.data.root}"
         raise DataError(Problem(place, "holds other data than the same path where the command was given"))

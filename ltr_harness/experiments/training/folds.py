@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import sources_digest
+from ltr_harness._util.stored import TrainingQueries
 from ltr_harness._util.text import addressed, count_of, plural, without_secrets
 from ltr_harness.comparison.units_and_weights import unit_texts
 from ltr_harness.data.arrays import Texts
@@ -26,7 +27,7 @@ from ltr_harness.data.dataset import (
 from ltr_harness.data.readers import column_names
 from ltr_harness.data.readers import truth as truths
 from ltr_harness.data.readers.rows import check_alignment, occurring_categories, with_categories, with_columns
-from ltr_harness.data.splits import divided, divided_by_time, folds, holdout
+from ltr_harness.data.splits import divided, divided_by_time, folds, holdout, share_of_queries
 from ltr_harness.data.time_folds import DAY, TimeFold, days_of
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
@@ -70,7 +71,7 @@ class FoldReader:
         self._cache = DataCache() if cache is None else cache
         self._read: dict[tuple[str, ...], CachedSet] = {}
         self._joined: dict[tuple[tuple[str, ...], tuple[str, ...], str], CachedSet] = {}
-        self._folds: dict[str, Fold] = {}
+        self._folds: dict[tuple[str, TrainingQueries | None], Fold] = {}
 
     def names(self) -> list[str]:
         """The folds' names, in order."""
@@ -105,10 +106,16 @@ class FoldReader:
         """A line for each fold in time: from when to when its parts are."""
         return [f"fold {fold.name}: {fold}" for fold in self.time_folds]
 
-    def read(self, name: str) -> Fold:
-        """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
-        if name not in self._folds:
+    def read(self, name: str, queries: TrainingQueries | None = None) -> Fold:
+        """One fold, with all its training queries or some; the rest is as if the files had no others.
+
+        DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit.
+        """
+        if (name, queries) not in self._folds:
             parts = self._split_by_fold(name) if self._data.folds is not None else self._explicit(name)
+            if queries is not None:
+                drawn = share_of_queries(parts["train"].dataset.groups, queries.share, queries.draw)
+                parts["train"] = self._take_queries(parts["train"], drawn)
             for part in parts.values():
                 self._check(part.dataset)
             learned = parts["train"]
@@ -120,8 +127,9 @@ class FoldReader:
             names, categories = train.feature_names, occurring_categories(train)
             parts = {split: self._aligned(part, names, categories) for split, part in parts.items()}
             facts = {split: self._facts(name, split, part) for split, part in parts.items()}
-            self._folds[name] = Fold(name, {split: part.dataset for split, part in parts.items()}, facts)
-        return self._folds[name]
+            splits = {split: part.dataset for split, part in parts.items()}
+            self._folds[name, queries] = Fold(name, splits, facts)
+        return self._folds[name, queries]
 
     def _aligned(
         self, part: CachedSet, names: tuple[str, ...], categories: Mapping[str, tuple[str, ...]]

@@ -289,6 +289,15 @@ class Job:
     def folds(self) -> list[Fold]:
         return [self.reader.read(name) for name in self.reader.names()]
 
+    def fold_of(self, model: str, name: str) -> Fold:
+        """Return a fold with the training queries of a model, which may take a share of them."""
+        return self.reader.read(name, self.experiment.models[model].training_queries)
+
+    def searched_model(self, model: str) -> str:
+        """Return the model whose search chooses a model's options: of a variant, that which is studied."""
+        variant = self.experiment.models[model].variant
+        return model if variant is None else variant.of
+
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)
 
@@ -380,15 +389,17 @@ def _tasks(job: Job, choices: Mapping[tuple[str, str], SearchOutcome | None]) ->
     for fold in job.folds:
         for model in models:
             parts = parts_of[model]
-            if not open_searches.isdisjoint((name, fold.name) for name in (model, *parts)):
+            searched = [job.searched_model(name) for name in (model, *parts)]
+            if not open_searches.isdisjoint((name, fold.name) for name in searched):
                 continue
             for seed in seeds[model]:
                 part_tasks = {}
                 for name in parts:  # one that has a single seed is a part of the models of all seeds
                     part_seed = seed if seed in seeds[name] else seeds[name][0]
                     part_tasks[name] = tasks[name, fold.name, part_seed]
-                choice = choices.get((model, fold.name))
-                tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, part_tasks)
+                choice = choices.get((job.searched_model(model), fold.name))
+                own_fold = job.fold_of(model, fold.name)
+                tasks[model, fold.name, seed] = _task(job, model, seed, own_fold, choice, part_tasks)
     return tasks.values()
 
 
@@ -397,7 +408,8 @@ def _studies_of(job: Job, *, restart: bool) -> tuple[StudyRecord, ...]:
     tune = job.experiment.tune
     if tune is None:
         return ()
-    return tuple(study_of(job, model, fold, restart=restart) for fold in job.folds for model in tune.models)
+    names = [(fold.name, model) for fold in job.folds for model in tune.models]
+    return tuple(study_of(job, model, job.fold_of(model, fold), restart=restart) for fold, model in names)
 
 
 def _seeds_of(
@@ -409,7 +421,10 @@ def _seeds_of(
     """
     experiment = job.experiment
     is_random = {
-        name: any(chosen(model, choices.get((name, fold.name))).ranker.seed_matters for fold in job.folds)
+        name: any(
+            chosen(model, choices.get((job.searched_model(name), fold))).ranker.seed_matters
+            for fold in job.reader.names()
+        )
         for name, model in experiment.models.items()
     }
     seeds = {}
@@ -429,7 +444,7 @@ def _searches_not_reused(job: Job) -> Iterable[Caution]:
         if study.trials or revisions.KEY not in definition:
             continue
         definition_untuned = ranker_definition(job.experiment.models[study.model])
-        former = _new_studies(job, study.model, job.reader.read(study.fold), definition_untuned)
+        former = _new_studies(job, study.model, job.fold_of(study.model, study.fold), definition_untuned)
         if _first_stored(job, former) is not None:
             cure = "the stored search is not reused, but made again"
             cautions = revisions.cautions_about(definition, f"tuning {study.model}", cure)

@@ -1,11 +1,12 @@
 """Progress of a running experiment: a silent listener, and what one that speaks can say."""
 
 import statistics
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ltr_harness._util.stored import StudyVariant, SweepPoint
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.errors import Caution
@@ -128,7 +129,7 @@ def _seconds_taken(folder: Path) -> dict[str, dict[Hashable, list[float]]]:
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
-        swept_model = record.model if record.point is None else record.point.of
+        swept_model = _origin(record.model, record.point, record.variant)
         total = sum(record.seconds.values())
         for likeness in _likenesses(record.model, record.fold, swept_model, record.ranker, record.objective):
             took["train"].setdefault(likeness, []).append(total)
@@ -136,16 +137,26 @@ def _seconds_taken(folder: Path) -> dict[str, dict[Hashable, list[float]]]:
     return took
 
 
-def time_left(job: Job) -> TimeLeft:
-    """Judge every run that is to be done by the median of the finished ones that resemble it most."""
-    todo = [task for task in job.tasks if task.state != "done"]
+def _origin(model: str, point: SweepPoint | None, variant: StudyVariant | None) -> str:
+    """Return the model that a point of a sweep, or a variant of a study, was made of; others are their own."""
+    source = point or variant
+    return model if source is None else source.of
+
+
+def time_left(job: Job, tasks: Sequence[Task] | None = None) -> TimeLeft:
+    """Judge every run that is to be done by the median of the finished ones that resemble it most.
+
+    Only `tasks`, where they are given.
+    """
+    planned = job.tasks if tasks is None else tasks
+    todo = [task for task in planned if task.state != "done"]
     if not todo:
         return TimeLeft(0.0, 0)
     took = _seconds_taken(job.folder)
     estimates = []
     for task in todo:
         config = job.experiment.models[task.model]
-        swept_model = task.model if config.point is None else config.point.of
+        swept_model = _origin(task.model, config.point, config.variant)
         likenesses = _likenesses(task.model, task.fold, swept_model, config.ranker_name, config.objective)
         found = [took[task.state][likeness] for likeness in likenesses if likeness in took[task.state]]
         estimates += [statistics.median(found[0])] if found else []

@@ -167,7 +167,7 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
     if record.fold not in reader.names():
         fold_names = ", ".join(reader.names())
         raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {fold_names}")
-    return reader.read(record.fold)
+    return reader.read(record.fold, record.training_queries)
 
 
 def _data_section(configuration: Path) -> dict[str, Any]:

@@ -396,5 +396,5 @@ def _run_in_worker(sent_job: SentJob, study: StudyRecord, asked_trial: AskedTria
 
 
 def _run(job: Job, study: StudyRecord, asked_trial: AskedTrial) -> Trial:
-    fold, should_prune = job.reader.read(study.fold), asked_trial.pruning(job, study)
+    fold, should_prune = job.fold_of(study.model, study.fold), asked_trial.pruning(job, study)
     return run_trial(job, study.model, asked_trial.number, asked_trial.point, fold, should_prune)

@@ -311,7 +311,7 @@ def run_here(tasks: Sequence[Task], job: Job, progress: "Progress") -> Iterator[
     """One after the other, in this process."""
     for task in tasks:
         progress.started(task)
-        yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
+        yield task, execute(task, job, job.fold_of(task.model, task.fold), partial(progress.round, task))
 
 
 def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
@@ -332,6 +332,8 @@ def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "config": revised_definition(job, config),
         "rounds": config.rounds,
         "point": point,
+        "variant": config.variant,
+        "training_queries": config.training_queries,
         "threads": job.threads,
         "features": list(fold.train.feature_names),
         "categories": {name: list(texts) for name, texts in fold.train.categories.items()},

@@ -62,7 +62,7 @@ class WorkerPool(ABC):
 
     def fail(self, task: Task, problem: TrainingError) -> Run:
         """Record that a run has failed."""
-        return execute(task, self._job, self._job.reader.read(task.fold), failure=problem)
+        return execute(task, self._job, self._job.fold_of(task.model, task.fold), failure=problem)
 
 
 def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> Iterator[tuple[Task, Run]]:
@@ -212,4 +212,4 @@ def _initialize(messages: Messages) -> None:
 
 def _train(sent_job: SentJob, task: Task) -> Run:
     job = received_job(sent_job)
-    return execute(task, job, job.reader.read(task.fold), batched(task, _messages.put))
+    return execute(task, job, job.fold_of(task.model, task.fold), batched(task, _messages.put))

@@ -1,0 +1,192 @@
+"""Studies trained: each variant is the model that is configured by hand, to the byte; and the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness import run_experiment
+from ltr_harness.data import RankingDataset, from_arrays
+from ltr_harness.data.splits import share_of_queries
+from ltr_harness.errors import UsageError
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.training.reproduce import reproduce
+from ltr_harness.experiments.training.study import study_notes, study_plan
+from ltr_harness.workflow import prepare, read
+
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
+
+NAMES = ["bm25", "title", "ctr_day", "ctr_week", "noise"]
+GROUPS = {"text": ["bm25", "title"], "behaviour": ["ctr_*"]}
+SHARES = [0.3, 0.6, 1]
+
+
+def rows(n_queries: int, seed: int) -> RankingDataset:
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(8 * n_queries, len(NAMES))).astype(np.float32)
+    utility = features[:, 0] + 0.7 * features[:, 2] + 0.5 * features[:, 3] + rng.normal(size=8 * n_queries)
+    labels = np.clip(np.round(utility), 0, 3)
+    queries = np.repeat([f"{seed}-{query}" for query in range(n_queries)], 8)
+    return from_arrays(features, labels, query_ids=queries, feature_names=NAMES)
+
+
+DATA = {"train": rows(60, 1), "valid": rows(30, 2), "test": rows(40, 3)}
+LGBM = {"ranker": "lightgbm", "params": {"num_leaves": 7, "bagging_fraction": 0.7, "bagging_freq": 1}}
+XGB = {"ranker": "xgboost", "params": {"max_depth": 3, "subsample": 0.7}}
+
+
+def experiment(models: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "studied",
+        "seeds": [1, 2],
+        "data": {**DATA, "max_grade": 3},
+        "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
+        "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 10},
+        "models": models,
+        "report": {"formats": ["json"]},
+        **changes,
+    }
+
+
+STUDY = {"of": ["lgbm", "xgb"], "features": {"groups": GROUPS}, "queries": SHARES}
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> dict[tuple[str, int], Run]:
+    """The runs of a study by model and seed, trained in two processes."""
+    config = experiment({"lgbm": LGBM, "xgb": XGB}, study=STUDY)
+    result = run_experiment(config, runs=tmp_path_factory.mktemp("runs"), workers=2)
+    return {(run.record.model, run.record.seed): run for run in result.runs}
+
+
+def assert_same_models(studied: dict[tuple[str, int], Run], by_hand: dict[str, Run | Any], name: str) -> None:
+    for run in by_hand.values():
+        variant = studied[name, run.record.seed]
+        assert variant.record.identity == run.record.identity
+        assert [(variant.path / file).read_bytes() for file in variant.model_files] == [
+            (run.path / file).read_bytes() for file in run.model_files
+        ]
+        assert variant.record.metrics == run.record.metrics
+
+
+def test_models_without_features_are_those_configured_by_hand(
+    studied: dict[tuple[str, int], Run], tmp_path: Path
+) -> None:
+    by_hand = {
+        "lgbm without text": {**LGBM, "exclude": ["bm25", "title"]},
+        "lgbm only text": {**LGBM, "features": ["bm25", "title"]},
+        "xgb without behaviour": {**XGB, "exclude": ["ctr_day", "ctr_week"]},
+        "xgb only behaviour": {**XGB, "features": ["ctr_day", "ctr_week"]},
+    }
+    result = run_experiment(experiment(by_hand), runs=tmp_path, workers=1)
+    for name in by_hand:
+        runs = {str(run.record.seed): run for run in result.runs if run.record.model == name}
+        assert len(runs) == 2
+        assert_same_models(studied, runs, name)
+
+
+@pytest.mark.parametrize(("model", "config", "share", "draw"), [("lgbm", LGBM, 0.3, 2), ("xgb", XGB, 0.6, 1)])
+def test_models_of_fewer_queries_are_those_of_files_with_fewer_queries(
+    model: str, config: Any, share: float, draw: int, studied: dict[tuple[str, int], Run], tmp_path: Path
+) -> None:
+    queries = share_of_queries(DATA["train"].groups, share, draw)
+    assert queries.size == round(share * 60)
+    data = {**DATA, "train": DATA["train"].take(queries), "max_grade": 3}
+    result = run_experiment(experiment({"mine": config}, data=data), runs=tmp_path, workers=1)
+    runs = {str(run.record.seed): run for run in result.runs}
+    name = f"{model} queries={share} draw={draw}"
+    assert_same_models(studied, runs, name)
+    record = studied[name, 1].record
+    assert record.data["train"].n_queries == queries.size
+    assert record.data["train"].fingerprint == runs["1"].record.data["train"].fingerprint
+    assert record.training_queries is not None
+    assert (record.training_queries.share, record.training_queries.draw) == (share, draw)
+
+
+def test_shares_of_a_draw_are_nested_and_those_of_other_draws_differ() -> None:
+    groups = DATA["train"].groups
+    small, large, other = (share_of_queries(groups, *at) for at in ((0.3, 1), (0.6, 1), (0.6, 2)))
+    assert np.isin(small, large).all()
+    assert not np.array_equal(large, other)
+    assert np.array_equal(large, np.sort(large))
+
+
+def test_a_run_of_fewer_queries_is_reproduced(studied: dict[tuple[str, int], Run]) -> None:
+    assert reproduce(studied["lgbm queries=0.3 draw=1", 1].path).identical
+
+
+def test_the_identity_of_other_models_is_what_it_was(
+    studied: dict[tuple[str, int], Run], tmp_path: Path
+) -> None:
+    result = run_experiment(experiment({"lgbm": LGBM}), runs=tmp_path, workers=1)
+    assert {studied["lgbm", run.record.seed].record.identity for run in result.runs} == {
+        run.record.identity for run in result.runs
+    }
+
+
+def test_a_tuned_model_is_studied_with_its_chosen_options(tmp_path: Path) -> None:
+    tune = {"models": {"lgbm": {"params.num_leaves": [3, 5]}}, "trials": 2, "sampler": "random"}
+    config = experiment({"lgbm": {"ranker": "lightgbm"}}, study={**STUDY, "of": "lgbm"}, tune=tune, seeds=[1])
+    result = run_experiment(config, runs=tmp_path, workers=1)
+    records = {run.record.model: run.record for run in result.runs}
+    chosen = records["lgbm"].params["num_leaves"]
+    assert {record.params["num_leaves"] for record in records.values()} == {chosen}
+    assert len(records) >= 11
+    stored = records["lgbm without text"].config
+    assert (stored["params"], stored["exclude"]) == ({"num_leaves": chosen}, ["bm25", "title"])
+
+
+def test_wrong_groups_and_shares_are_refused_once_the_data_are_read(tmp_path: Path) -> None:
+    study = {"of": "lgbm", "features": {"groups": {"x": ["ctr*", "age_*"], "y": ["bm52"], "all": ["*"]}}}
+    config = experiment({"lgbm": LGBM}, study=study)
+    with pytest.raises(UsageError) as error:
+        run_experiment(config, runs=tmp_path)
+    (problem,) = map(str, error.value.problems)
+    assert problem.startswith("study.features.groups.x: the pattern 'age_*' matches no feature; ")
+    study["features"]["groups"]["x"] = ["ctr*"]  # type: ignore[index]
+    with pytest.raises(UsageError) as error:
+        run_experiment(config, runs=tmp_path)
+    assert [str(problem).partition(";")[0] for problem in error.value.problems] == [
+        "study.features.groups.y: the data has no feature 'bm52'",
+        "study.features.groups.all: no feature is left",
+    ]
+    config = experiment({"lgbm": LGBM}, study={"of": "lgbm", "queries": [0.001, 0.5]})
+    with pytest.raises(UsageError) as error:
+        run_experiment(config, runs=tmp_path)
+    assert [str(problem) for problem in error.value.problems] == [
+        "study.queries: a share of 0.001 of 60 training queries is none; expected at least one"
+    ]
+
+
+def test_shares_without_relevant_queries_are_refused(tmp_path: Path) -> None:
+    train = DATA["train"]
+    blank = np.isin(np.arange(60), share_of_queries(train.groups, 0.1, 2))
+    labels = np.where(np.repeat(blank, 8), 0, train.labels)
+    data = from_arrays(train.features, labels, query_ids=np.repeat(train.groups.ids, 8), feature_names=NAMES)
+    config = experiment({"lgbm": LGBM}, study={"of": "lgbm", "queries": [0.1, 0.5]})
+    config["data"]["train"] = data
+    with pytest.raises(UsageError) as error:
+        run_experiment(config, runs=tmp_path)
+    assert [str(problem) for problem in error.value.problems] == [
+        "study.queries: a share of 0.1 is 6 training queries of fold all, none with a relevant document; expected a "
+        "larger share"
+    ]
+
+
+def test_the_plan_counts_trainings_and_groups_that_share_features_are_noted(tmp_path: Path) -> None:
+    groups = {**GROUPS, "clicks": ["ctr_week", "noise"]}
+    study = {"of": "lgbm", "features": {"groups": groups}, "queries": SHARES}
+    job = prepare(read(experiment_with_files(study, tmp_path), runs=tmp_path))
+    assert list(study_plan(job)) == ["study of lgbm: 12 models, 24 of 24 runs to do; no estimate yet"]
+    assert [str(note) for note in study_notes(job)] == [
+        "study.features.groups: groups behaviour and clicks share ctr_week: the worth of both counts it"
+    ]
+
+
+def experiment_with_files(study: Any, folder: Path) -> Any:
+    from ltr_harness.experiments.training.folds import with_files
+
+    return with_files(experiment({"lgbm": LGBM}, study=study, compare={"margin": 0.02}), folder)
