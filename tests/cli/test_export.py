@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -399,18 +400,19 @@ def test_a_store_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     tried = subprocess.run([*alone, there], capture_output=True, text=True, check=False)
     if tried.returncode:
         pytest.skip(f"needs a mount of its own: {tried.stderr}")
-    for name, said in (
-        (
-            "m.db",
-            f"error: {tmp_path}/m.db: SQLite: attempt to write a readonly database; expected a store",
-        ),
-        ("new.db", f"error: {tmp_path}/new.db: Read-only file system"),
-    ):
-        export = f"export mlflow {FROZEN} --to sqlite:///{tmp_path}/{name}"
-        command = f"{there} && exec {sys.executable} -m ltr_harness {export}"
-        done = subprocess.run([*alone, command], capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 1
-        assert done.stderr.startswith(said)
+    export = (
+        "import sys; from ltr_harness.cli import cli; from ltr_harness.cli.exit_codes import run_command; "
+        "print([run_command(cli, ['export', 'mlflow', sys.argv[1], '--to', to]) for to in sys.argv[2:]])"
+    )
+    stores = [f"sqlite:///{tmp_path}/{name}" for name in ("m.db", "new.db")]
+    command = f"{there} && exec {shlex.join([sys.executable, '-c', export, str(FROZEN), *stores])}"
+    done = subprocess.run([*alone, command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "[1, 1]\n"
+    readonly, absent = done.stderr.splitlines()
+    assert readonly.startswith(
+        f"error: {tmp_path}/m.db: SQLite: attempt to write a readonly database; expected a store"
+    )
+    assert absent.startswith(f"error: {tmp_path}/new.db: Read-only file system")
 
 
 @pytest.mark.long

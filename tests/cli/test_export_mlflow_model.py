@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -114,15 +117,15 @@ def as_the_library_takes(experiment: Path, run: Run) -> pd.DataFrame:
 def exported_runs(experiment: Path) -> Iterator[dict[str, Any]]:
     """Yield the output of `export mlflow --json`, while MLflow looks into the store that it filled."""
     mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", "runs/shop", "--json"]
     uri = f"sqlite:///{experiment}/mlflow.db"
-    done = subprocess.run(
-        [*command, "--to", uri], cwd=experiment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    printed = io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings(action="ignore"):
+        assert (
+            run_command(cli, ["export", "mlflow", str(experiment / "runs/shop"), "--json", "--to", uri]) == 0
+        )
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(uri)
-    yield json.loads(done.stdout)
+    yield json.loads(printed.getvalue())
     mlflow.set_tracking_uri(before)
 
 

@@ -22,6 +22,7 @@ from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.explain import explain_mean
@@ -124,27 +125,18 @@ def test_by_hand() -> None:
     assert np.isnan(values[1, 1])  # and nothing shown is an ideal without gain
 
 
-@pytest.mark.long
-def test_large_sets_are_bound_in_parts_with_what_was_missed() -> None:
-    truth = make_truth(30_000)
+def test_large_sets_are_bound_in_parts_with_what_was_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 1,000 rows and of half a million are cut alike."""
+    truth = make_truth(600)
     (_, candidates), (_, _, retrieved, scores) = all_and_candidates(truth), truth
     metrics = [parse_metric("ndcg@10"), parse_metric("spearman")]
-    many = Judgments.checked(
-        np.tile(candidates.pool.labels, 8),
-        QueryGroups.from_sizes(np.tile(candidates.pool.groups.sizes, 8)),
-        retrieved=np.tile(retrieved_in_pool(candidates), 8),
-    )
-    scores = np.tile(scores[retrieved], 8)
-    assert many.groups.n_rows > 2_000_000
-    whole = Binding(metrics, many).per_query(scores)
-    np.testing.assert_array_equal(BoundOnce(metrics, many).per_query(scores), whole)
-    np.testing.assert_array_equal(Binding(metrics, many, threads=2).per_query(scores), whole)
-
-
-def retrieved_in_pool(judgments: Judgments) -> NDArray[np.bool_]:
-    flags = np.zeros(judgments.pool.groups.n_rows, dtype=bool)
-    flags[judgments.pool_rows] = True
-    return flags
+    whole = Binding(metrics, candidates).per_query(scores[retrieved])
+    monkeypatch.setattr(binding, "_ROWS_AT_ONCE", 250)
+    monkeypatch.setattr(binding, "_ROWS_PER_THREAD", 1000)
+    assert candidates.groups.n_rows > 2000
+    np.testing.assert_array_equal(BoundOnce(metrics, candidates).per_query(scores[retrieved]), whole)
+    in_threads = Binding(metrics, candidates, threads=2)
+    np.testing.assert_array_equal(in_threads.per_query(scores[retrieved]), whole)
 
 
 def test_some_queries_alone_keep_what_they_missed() -> None:

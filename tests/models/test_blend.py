@@ -140,18 +140,26 @@ def chosen_blend(
     return model, list(model.learned["weights"].values())
 
 
-def by_hand(parts: Mapping[str, BlendPart], weights: list[float], metric: str, how: str) -> float:
-    """A blend's value on validation data, from SciPy's numbers and `evaluate`."""
+def columns_by_hand(parts: Mapping[str, BlendPart], how: str) -> Any:
+    """The summands of a blend on validation data before they are weighted, from SciPy's numbers. Shape (parts, rows)."""
     valid = ranking_data(2)
-    total = np.zeros(valid.n_rows)
-    for weight, one in zip(weights, parts.values(), strict=True):
-        scores = one.model.score(valid.features)
+    columns = np.stack([one.model.score(valid.features).astype(float) for one in parts.values()])
+    for column in columns:
         for first, end in itertools.pairwise(valid.groups.boundaries.tolist()):
-            own = scores[first:end]
-            z = stats.zscore(own) if len(set(own)) > 1 else np.zeros(own.size)
-            total[first:end] += weight * {"ranks": stats.rankdata(own), "z-scores": z, "scores": own}[how]
+            own = column[first:end]
+            if how == "ranks":
+                column[first:end] = stats.rankdata(own)
+            elif how == "z-scores":
+                column[first:end] = stats.zscore(own) if len(set(own)) > 1 else 0.0
+    return columns
+
+
+def by_hand(columns: Any, weights: list[float]) -> float:
+    """The ndcg@10 of a blend on validation data, by `evaluate`."""
+    valid = ranking_data(2)
+    total = np.array(weights) @ columns
     ids = np.repeat(np.arange(valid.n_queries), valid.groups.sizes)
-    return float(ltr_harness.evaluate(valid.labels, total, [metric], query_ids=ids)[metric].mean)
+    return float(ltr_harness.evaluate(valid.labels, total, ["ndcg@10"], query_ids=ids)["ndcg@10"].mean)
 
 
 @pytest.mark.long
@@ -159,7 +167,8 @@ def by_hand(parts: Mapping[str, BlendPart], weights: list[float], metric: str, h
 def test_the_weights_of_two_models_are_the_best_of_all_twentieths(tmp_path: Path, how: str) -> None:
     parts = parts_by_feature(tmp_path, "one", "two")
     model, weights = chosen_blend(parts, "ndcg@10", how)
-    values = {k: by_hand(parts, [k, 20 - k], "ndcg@10", how) for k in range(21)}
+    columns = columns_by_hand(parts, how)
+    values = {k: by_hand(columns, [k, 20 - k]) for k in range(21)}
     best = max(values.values())
     equal = [k for k, value in values.items() if value > best - 1e-12]
     assert round(20 * weights[0]) == max(equal, key=lambda k: (-abs(k - 10), k))
@@ -173,13 +182,14 @@ def test_no_move_between_two_of_three_models_improves_the_chosen_weights(tmp_pat
     _, weights = chosen_blend(parts, "ndcg@10")
     steps = [round(21 * one) for one in weights]
     np.testing.assert_allclose(weights, np.array(steps) / 21)
-    best = by_hand(parts, weights, "ndcg@10", "z-scores")
-    assert best > max(by_hand(parts, list(one), "ndcg@10", "z-scores") for one in np.eye(3))
+    columns = columns_by_hand(parts, "z-scores")
+    best = by_hand(columns, weights)
+    assert best > max(by_hand(columns, list(one)) for one in np.eye(3))
     for giver, taker in itertools.permutations(range(3), 2):
         for step in range(1, steps[giver] + 1):
             moved = list(steps)
             moved[giver], moved[taker] = moved[giver] - step, moved[taker] + step
-            assert by_hand(parts, [one / 21 for one in moved], "ndcg@10", "z-scores") <= best + 1e-12
+            assert by_hand(columns, [one / 21 for one in moved]) <= best + 1e-12
 
 
 def test_equal_values_leave_the_weights_even_and_lower_may_be_better(tmp_path: Path) -> None:

@@ -17,18 +17,18 @@ def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float
     return float(low[0]), float(high[0])
 
 
-def final_wealths(x: list[float], m: float, alpha: float) -> tuple[float, float]:
-    """Return the final wealth of bets on values in this order: that the mean is above m, and that it is below."""
-    above = below = 1.0
+def final_wealths(x: list[float], m: np.ndarray, alpha: float) -> np.ndarray:
+    """Return the final wealth of bets on values in this order: that the mean is above each m, and that it is below."""
+    above = below = np.ones(m.size)
     total, squares, variance = 0.5, 0.25, 0.25
     for t, value in enumerate(x, start=1):
         bet = sqrt(2 * log(2 / alpha) / (len(x) * variance))  # from what was seen before this query
-        above *= 1 + min(bet, 0.5 / max(m, 1e-12)) * (value - m)
-        below *= 1 - min(bet, 0.5 / max(1 - m, 1e-12)) * (value - m)
+        above = above * (1 + np.minimum(bet, 0.5 / np.maximum(m, 1e-12)) * (value - m))
+        below = below * (1 - np.minimum(bet, 0.5 / np.maximum(1 - m, 1e-12)) * (value - m))
         total += value
         squares += (value - total / (t + 1)) ** 2
         variance = squares / (t + 1)
-    return above, below
+    return np.stack([above, below])
 
 
 def by_bets(values: np.ndarray, alpha: float) -> tuple[float, float]:
@@ -36,11 +36,8 @@ def by_bets(values: np.ndarray, alpha: float) -> tuple[float, float]:
     number = min(50, len(x))
     starts = [at * len(x) // number for at in range(number)]
     orders = [row[start:] + row[:start] for row in (x, x[::-1]) for start in starts]
-    held = []
-    for step in range(501):
-        of_orders = [final_wealths(x, step / 500, alpha) for x in orders]
-        if max(np.mean(of_orders, axis=0)) < 2 / alpha:
-            held.append(step)
+    wealths = np.mean([final_wealths(x, np.arange(501) / 500, alpha) for x in orders], axis=0)
+    held = np.flatnonzero(wealths.max(axis=0) < 2 / alpha).tolist()
     return max(held[0] - 1, 0) / 500, min(held[-1] + 1, 500) / 500
 
 
