@@ -141,7 +141,7 @@ def chosen_blend(
 
 
 def columns_by_hand(parts: Mapping[str, BlendPart], how: str) -> Any:
-    """The summands of a blend on validation data before they are weighted, from SciPy's numbers. Shape (parts, rows)."""
+    """Return the summands of a blend on validation data, unweighted, from SciPy's numbers. Shape (parts, rows)."""
     valid = ranking_data(2)
     columns = np.stack([one.model.score(valid.features).astype(float) for one in parts.values()])
     for column in columns:
