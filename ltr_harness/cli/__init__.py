@@ -40,7 +40,7 @@ COMMANDS = {
         "export": "Models for search engines and MLflow, requirements for pip.",
     },
     "Production": {"monitor": "Production logs against a baseline: what changed, and why."},
-    "Data": {"data": "Describe, convert and split ranking data."},
+    "Data": {"data": "Describe, convert and split data; compare judges."},
     "Setup": {
         "doctor": "Check the installation.",
         "list": "List metrics, rankers, readers or report sections.",

@@ -57,6 +57,7 @@ OF_JOINS = (
     "all_queries",
     "judged_only",
     "depth",
+    "several",
     "documents_of",
     "within",
     "exclude",
@@ -196,6 +197,17 @@ def rows_of_run(command: F) -> F:
     return file("--data", "Labelled rows.  [default: the run's test split]")(reader(command))
 
 
+several = click.option(
+    "--several",
+    type=click.Choice(["majority", "mean", "max", "median"]),
+    help="What several judgments of a document become.  [default: an error]",
+)
+documents_of = click.option(
+    "--documents-of",
+    metavar="SEPARATOR|FILE",
+    help="Runs list chunks: their document stands before the last SEPARATOR, such as '#', or in a FILE `chunk "
+    "document`. It counts at its first chunk.",
+)
 _OF_RANKINGS = {
     "data": file("--data", "Labelled rows: LETOR, CSV, Parquet, …"),
     "reader": reader,
@@ -217,12 +229,8 @@ _OF_RANKINGS = {
         metavar="N",
         help="Look at the first N documents of each query of a run only (trec_eval -M).",
     ),
-    "documents_of": click.option(
-        "--documents-of",
-        metavar="SEPARATOR|FILE",
-        help="Runs list chunks: their document stands before the last SEPARATOR, such as '#', or in a FILE `chunk "
-        "document`. It counts at its first chunk.",
-    ),
+    "several": several,
+    "documents_of": documents_of,
     "within": click.option(
         "--within",
         type=click.Choice(["documents", "chunks"]),

@@ -21,6 +21,7 @@ from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.contrasts import SystemResult
+    from ltr_harness.data.judgments import OneLabel
     from ltr_harness.data.readers.document_rules import DocumentRules, Within
     from ltr_harness.data.readers.trec import Qrels
 
@@ -39,6 +40,7 @@ class RankingSource:
     judged_only: bool = False
     depth: int | None = None
     max_grade: float | None = None
+    several: "OneLabel | None" = None
     documents_of: str | None = None
     within: "Within | None" = None
     exclude: Path | None = None
@@ -232,14 +234,16 @@ class _JoinedRun:
 
 
 def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
-    from ltr_harness.data.readers.judgment_formats import format_summary, qrels_of, run_of
+    from ltr_harness.data.readers.judgment_formats import format_summary, run_of
+    from ltr_harness.data.readers.truth import qrels_by_rule
 
+    read_qrels = partial(qrels_by_rule, qrels_path, source.several)
     rules = source.document_rules
     read_run = partial(run_of, allow_repeats=rules.folds_chunks)
     try:
-        qrels = rules.judgments(qrels_of(qrels_path))
+        qrels = rules.judgments(read_qrels())
     except DataError:  # the problems of the runs are listed too
-        all_of([partial(qrels_of, qrels_path), *(partial(read_run, path) for path in source.run)])
+        all_of([read_qrels, *(partial(read_run, path) for path in source.run)])
         raise
     # one run at a time, of which only the documents are kept
     runs = all_of([partial(_join_run, path, qrels, source) for path in source.run])

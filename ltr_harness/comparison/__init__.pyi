@@ -15,6 +15,8 @@ from ltr_harness.comparison.stats.method import Method as Method
 from ltr_harness.comparison.stream import StreamEvaluation as StreamEvaluation
 from ltr_harness.comparison.stream import evaluate_stream as evaluate_stream
 from ltr_harness.experiments.compare.compare import compare as compare
+from ltr_harness.experiments.compare.judge_agreement import JudgeAgreement as JudgeAgreement
+from ltr_harness.experiments.compare.judge_agreement import judge_agreement as judge_agreement
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement as OnlineAgreement
 from ltr_harness.experiments.compare.online_agreement import agreement as agreement
 from ltr_harness.metrics.evaluate_runs import EvaluatedRuns as EvaluatedRuns

@@ -20,6 +20,7 @@ from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ltr_harness.data.judgments import OneLabel
     from ltr_harness.data.readers.document_rules import Within
     from ltr_harness.data.readers.trec import TrecRun
 
@@ -95,6 +96,7 @@ def evaluate_runs(
     judged_only: bool = False,
     depth: int | None = None,
     max_grade: float | None = None,
+    several: OneLabel | None = None,
     documents_of: Any = None,
     within: Within = "documents",
     exclude: Any = None,
@@ -119,6 +121,8 @@ def evaluate_runs(
         judged_only: unjudged documents are taken out of the runs (``-J``).
         depth: documents of each query that count; None for all (``-M``).
         max_grade: the scale's highest grade, for metrics that need it; default: the largest label.
+        several: how several judgments of a document become one label: ``"majority"`` (of equals the lowest),
+            ``"mean"``, ``"median"`` or ``"max"``; without it they are an error.
         documents_of: the documents of chunks, where runs list chunks: the text before the last "#" (or another
             separator), or chunk to document in a mapping or a file of two columns. A document counts at its first
             chunk (max-passage).
@@ -145,14 +149,15 @@ def evaluate_runs(
     """
     from ltr_harness.data.dataset import fingerprint_judgments
     from ltr_harness.data.readers.document_rules import DocumentRules
-    from ltr_harness.data.readers.judgment_formats import format_summaries, qrels_of
+    from ltr_harness.data.readers.judgment_formats import format_summaries
     from ltr_harness.data.readers.trec import join
+    from ltr_harness.data.readers.truth import qrels_by_rule
 
     requested = as_list(metrics)
     parsed = [parse_metric(metric) for metric in requested]
     rules = DocumentRules(documents_of, within, exclude, ignore_query_itself)
-    judged = rules.judgments(qrels_of(qrels))
-    rankings = _read_runs(runs, rules.folds_chunks)
+    judged = rules.judgments(qrels_by_rule(qrels, several))
+    rankings = read_runs(runs, allow_repeats=rules.folds_chunks)
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
     scaled, cautions = [metric.with_max_grade(grade) for metric in parsed], list(judged.cautions)
     if max_grade is None and scaled != parsed:
@@ -182,7 +187,7 @@ def evaluate_runs(
     return EvaluatedRuns(evaluations, format_summaries(judged, rankings), cautions)
 
 
-def _read_runs(runs: Any, allow_repeats: bool) -> dict[str, TrecRun]:
+def read_runs(runs: Any, *, allow_repeats: bool) -> dict[str, TrecRun]:
     """Return the rankings by the names they were given, else their own, else their files', if these differ."""
     from ltr_harness.data.readers.judgment_objects import is_single_source
 

@@ -14,6 +14,7 @@ from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, labelled
+from ltr_harness.experiments.compare.judge_agreement import JudgeAgreement
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import Run
@@ -24,6 +25,7 @@ from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Block, Bullets, Cell, Column, Estimate, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.html import render_blocks
+from ltr_harness.report.judge_agreement import judge_page
 from ltr_harness.report.online_agreement import agreement_page
 from ltr_harness.report.pages import data_sets_page, power_page
 from ltr_harness.report.sections.verdict import section, verdict_badge, verdict_mark
@@ -68,6 +70,11 @@ def _(comparison: AcrossDataSets) -> Sequence[Block]:
 @blocks_of.register
 def _(agreement: OnlineAgreement) -> Sequence[Block]:
     return agreement_page(agreement).sections[0].blocks
+
+
+@blocks_of.register
+def _(agreement: JudgeAgreement) -> Sequence[Block]:
+    return [block for section in judge_page(agreement).sections for block in section.blocks]
 
 
 @blocks_of.register

@@ -26,7 +26,7 @@ In place of typed numbers it may name folders, from FILE's own on:
   experiment,baseline,candidate,monitor,arm
   new features,runs/jan/old-s1,runs/jan/new-s1,monitor/jan,new
 Differences above 0 are improvements. Exit 2: fewer than 8 experiments, or a value that cannot be used.
-Agreement of assessors is in `data describe`.
+Agreement of judges and assessors: `data agreement`.
 """)
 @click.command("agreement")
 @click.argument("file", type=options.DATA)

@@ -1,4 +1,4 @@
-"""`ltr-harness data`: describe, convert and split data, and list public sets."""
+"""`ltr-harness data`: describe, convert and split data, compare judges, and list public sets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 from ltr_harness._util.files import cache_folder
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, data_source, options
+from ltr_harness.cli.commands import data_agreement
 from ltr_harness.cli.output import counts, echo, echo_cautions
 from ltr_harness.data.known_sets import SETS
 from ltr_harness.errors import Caution, UsageError, all_of, worst_first
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group("data", cls=SuggestingGroup)
 def command() -> None:
-    """Describe, convert and split ranking data."""
+    """Describe, convert and split data; compare judges."""
 
 
 @options.examples("""
@@ -164,6 +165,9 @@ def _read_files(
 
 def _card_values(card: DataCard, cautions: Sequence[Caution]) -> dict[str, Any]:
     return card.facts() | {"cautions": list(map(asdict, cautions))}
+
+
+command.add_command(data_agreement.command)
 
 
 @options.examples("""

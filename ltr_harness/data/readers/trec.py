@@ -69,6 +69,7 @@ def select_names(names: Namer, subset: NDArray[np.int64], rows: NDArray[np.int64
 
 _RUN = "query Q0 document rank score tag"
 A_SCORE = "a number: every document needs a score"
+SEVERAL_CURE = "make one label of several judgments with several: majority (--several majority)"
 CHUNKS_CURE = "count a document at its first chunk with documents_of='#' (--documents-of '#')"
 
 LARGEST_GRADE = 2**53
@@ -307,7 +308,7 @@ def _refuse_repeats(
     expected = "each document once per query"
     if subtopics is not None:
         expected += " and subtopic (the second column)"
-    lines.report_repeats(before, found, expected, values, CHUNKS_CURE if verb == "listed" else "")
+    lines.report_repeats(before, found, expected, values, CHUNKS_CURE if verb == "listed" else SEVERAL_CURE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,7 +396,7 @@ class _Arrangement:
         blocks = np.argsort(code_of_block, kind="stable")[np.count_nonzero(code_of_block < 0) :]
         bounds, codes = np.arange(qrels.n_queries + 1), qrels.queries.codes
         lines = np.argsort(codes, kind="stable")
-        listed = np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth
+        listed = np.empty(0, dtype=bool) if depth is None else ranks_in(run) <= depth
         judged = np.searchsorted(codes[lines], bounds), lines, qrels.grades.astype(np.float64)
         self._included, self._most = included, run.scores.size + qrels.grades.size
         self._listed, self._judged = run.documents, qrels.documents
@@ -432,7 +433,7 @@ class _Arrangement:
         return names
 
 
-def _ranks(run: TrecRun) -> NDArray[np.int64]:
+def ranks_in(run: TrecRun) -> NDArray[np.int64]:
     """Return each line's rank, from 1: by score, and by document id, descending, where scores tie."""
     codes, scores = run.queries.codes, run.scores
     order = np.lexsort((-scores, codes))

@@ -27,6 +27,7 @@ from ltr_harness.data.readers.rows import OfRow, RowProblems, limited, per_query
 from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.table_reader import TableReader
 from ltr_harness.data.readers.trec import Qrels
+from ltr_harness.data.readers.trec_lines import NameColumn
 from ltr_harness.data.readers.unchecked_rows import columns_of
 from ltr_harness.errors import Caution, DataError, Problem
 
@@ -77,6 +78,24 @@ def read_judgments(
         else:
             parts.append(_of_qrels(qrels_of(path, allow_repeats=label_rule is not None)))
     return _merge_repeats(_concatenate(parts, ", ".join(files)), label_rule)
+
+
+def qrels_by_rule(value: Any, label_rule: OneLabel | None, source: str = "qrels") -> Qrels:
+    """Return judgments in any form of `evaluate_runs`; several of a document become one by the rule."""
+    qrels = qrels_of(value, source, allow_repeats=label_rule is not None)
+    truth = _merge_repeats(_of_qrels(qrels), label_rule) if label_rule is not None else None
+    if truth is None or truth.several is None:
+        return qrels
+    (queries,), query_names = _encode_ids(truth.queries)
+    (documents,), document_names = _encode_ids(truth.documents)
+    return replace(
+        qrels,
+        queries=NameColumn.by_row(query_names, queries),
+        documents=NameColumn.by_row(document_names, documents),
+        grades=np.where(truth.judged, truth.labels, -1.0),
+        place=truth.place,
+        cautions=truth.cautions,
+    )
 
 
 def judgment_files(files: Sequence[str], root: Path) -> list[Path]:

@@ -108,7 +108,7 @@ class UncheckedRows:
             earlier_place = self.place(int(before[row]))
             return f"document {document!r} is {verb} for query {query!r} at {earlier_place} already"
 
-        cure = trec.CHUNKS_CURE if role == "run" else ""
+        cure = trec.CHUNKS_CURE if role == "run" else trec.SEVERAL_CURE
         problems = RowProblems()
         problems.report_repeats(before, self.place, describe_repeat, expected, self.values, cure)
         problems.finish()
@@ -165,7 +165,7 @@ def rows_of_table(table: OpenedTable, role: Role, form: str) -> UncheckedRows:
         cells = table.read([value], named_ids)
     except DataError as error:
         raise DataError(_with_listing_cure(problem, table) for problem in error.problems) from None
-    ids = [_id_texts(cells, column, table.path) for column in named_ids]
+    ids = [id_texts(cells, column, table.path) for column in named_ids]
     values, meaning = cells.numbers(value), value
     if by_rank:
         values, meaning = -values, f"{value}: the first is the best"
@@ -174,7 +174,7 @@ def rows_of_table(table: OpenedTable, role: Role, form: str) -> UncheckedRows:
     return UncheckedRows(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
 
-def _id_texts(cells: ArrowColumns, column: str, path: Path) -> Any:
+def id_texts(cells: ArrowColumns, column: str, path: Path) -> Any:
     """Return a column of ids as Arrow texts; DataError where it has neither texts nor integers."""
     texts = cells.texts(column)
     if texts is None:
