@@ -160,6 +160,7 @@ class Heading(_BaseBlock):
     level: Literal[2, 3] = 2
     finding: str = ""  # a few words, such as "2 of 15 differ"
     matters: bool = False  # the finding can change what a reader concludes: its section is not folded
+    asked: bool = False  # the experiment was set up to answer this: its section is not folded either
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,9 @@ FIT = {"type": "fit-x", "contains": "padding"}
 """`autosize` of a wide chart whose names stand beside its axis or points."""
 
 
+_LEGEND_CHARACTERS = 46  # of names beside each other in a legend on a narrow page
+
+
 def fade(opacity: float = 1.0, faded_opacity: float = 0.1) -> dict[str, Any]:
     """Return the opacity of a mark: models that are not picked fade once some are."""
     test = "!length(picked) || indexof(picked, datum.model) >= 0"
@@ -64,6 +67,20 @@ def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
     colours = [colour_of(data.colours[name]) for name in names]
     scale = {"domain": list(range(len(names))), "range": colours}
     return {"field": "place", "type": "nominal", "scale": scale, "legend": None}
+
+
+def named_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
+    """Return the same colours with a legend of the models' names, for lines without names beside them."""
+    columns = max(1, _LEGEND_CHARACTERS // (5 + min(36, max(map(len, names), default=0))))
+    colour = model_colour(data, names)
+    return {
+        "field": "model",
+        "type": "nominal",
+        "title": None,
+        "sort": BY_PLACE,
+        "scale": {"range": colour["scale"]["range"]},
+        "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1},
+    }
 
 
 def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:

@@ -197,6 +197,7 @@ def test_terminal_report_and_json_have_the_same_sentence(changing_report: Report
 def test_the_section_is_open_where_the_note_is(changing_report: ReportData) -> None:
     def heading(data: ReportData) -> tuple[str, bool]:
         (section,) = [one for one in build_report(data).sections if one.name == "over_time"]
+        assert section.heading.asked  # folds in time: it is open as loaded
         return section.heading.finding, section.heading.matters
 
     assert heading(changing_report) == ("the sign agrees in 2 of 3 folds for new", True)

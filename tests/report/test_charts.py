@@ -15,6 +15,7 @@ from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Chart
 from ltr_harness.report.chart_engine import VEGALITE_VERSION
 from ltr_harness.report.charts import file_spec, svg
+from ltr_harness.report.writing import catalog
 
 from .conftest import system
 
@@ -69,10 +70,31 @@ def test_differences_over_k_are_those_of_the_table(charts: dict[str, Chart], dat
     rows = charts["difference_over_k"].spec["data"]["values"]
     assert {row["k"] for row in rows} == {1, 3, 5, 10}
     for row in rows:
-        pair = data.paired(row["model"], f"{row['metric']}@{row['k']}")
+        assert row["metric"] == f"ndcg@{row['k']}"  # the primary metric's alone
+        pair = data.paired(row["model"], row["metric"])
         assert pair is not None
         found = (row["difference"], row["low"], row["high"])
         assert found == pytest.approx((pair.difference, pair.ci_low, pair.ci_high), abs=1e-6)
+
+
+def test_differences_over_k_are_one_panel_within_the_range_of_the_metric(
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
+) -> None:
+    """With two queries the interval of a difference is far wider than a metric in [0, 1] can differ."""
+    metrics = ["ndcg@5", "ndcg@10"]
+    systems = [make_system(name, 0.2 * at, n=6, empty=0, metrics=metrics) for at, name in enumerate("AB")]
+    (chart,) = (
+        block
+        for block in catalog.load("cutoffs")(make_data(systems=systems, with_runs=False))
+        if isinstance(block, Chart)
+    )
+    assert "facet" not in chart.spec
+    (domain,) = {
+        tuple(channel["scale"]["domain"])
+        for layer in chart.spec["layer"]
+        if "domain" in (channel := layer["encoding"]["y"]).get("scale", {})
+    }
+    assert -1 <= domain[0] < domain[1] <= 1
 
 
 def test_words_name_every_model(charts: dict[str, Chart], data: ReportData) -> None:

@@ -375,6 +375,30 @@ def test_every_section_file_is_in_the_table(repository: object) -> None:
 
 
 @pytest.mark.long
+def test_every_title_has_a_finding(data: ReportData, stored_report: ReportData) -> None:
+    for report in (build_report(data), build_report(stored_report)):
+        grouped = [one for one in report.sections if one.group is not None]
+        assert len(grouped) >= 14
+        assert [one.name for one in grouped if not one.heading.finding] == []
+
+
+def test_equal_scores_matter_where_their_order_could_undo_a_verdict(
+    data: ReportData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ltr_harness.metrics import TieAudit, parse_metric
+    from ltr_harness.report.sections import ties
+
+    pairs = [data.comparison.paired(name) for name in data.rivals]
+    smallest = min(abs(pair.difference) for pair in pairs if pair.verdict in ("better", "worse"))
+    for width, matters in ((smallest / 2, False), (smallest * 2, True)):
+        none = np.zeros(0)
+        audit = TieAudit(parse_metric("ndcg@10"), none, none, 0.5, 0.5, 0.5 + width, 0.1, 0.1)
+        monkeypatch.setattr(ties, "audits", lambda data, audit=audit: dict.fromkeys(data.models, audit))
+        heading = ties.section(data)[0]
+        assert heading.matters is matters  # type: ignore[union-attr]
+
+
+@pytest.mark.long
 def test_chosen_sections_stand_in_the_order_of_the_choice(data: ReportData) -> None:
     chosen = dataclasses.replace(data, sections=("pairs", "failures", "verdict"))
     report = build_report(chosen)

@@ -103,6 +103,7 @@ def section(data: ReportData) -> list[Block]:
     if not bins or metric is None:
         return []
     summary = " ".join(_summaries(data, bins, metric))
+    n_outside = sum(bin_.is_miscalibrated for bin_ in bins)
     missed = f"{100 * (1 - data.comparison.confidence):.3g} %"
     columns = {
         Column("Model"): lambda bin_: data.model_name(bin_.model),
@@ -113,14 +114,24 @@ def section(data: ReportData) -> list[Block]:
         Column("to", "metric"): lambda bin_: bin_.high,
     }
     return [
-        Heading("Calibration"),
+        Heading(
+            "Calibration",
+            finding=f"{n_outside} of {len(bins)} predictions outside their interval",
+            asked=True,
+        ),
         Paragraph(
             "Test documents in bins of about as many by predicted probability: the mean prediction, and the share that "
             f"won, with its {data.confidence_label} interval over queries. Each interval alone misses in {missed} of "
             f"cases, so one of ten outside says little. Each model's first seed. {summary}"
         ),
         _chart(data, bins, summary),
-        Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
+        Table.of(
+            "calibration",
+            "Predicted probability and observed share of winners.",
+            bins,
+            columns,
+            ten_rows=True,
+        ),
     ]
 
 

@@ -50,7 +50,10 @@ def section(data: ReportData) -> list[Block]:
     files = formats.file_names(metrics)
     first = data.primary if data.primary in metrics else metrics[0]
     table = _table(data, first, "conventions")
-    blocks: list[Block] = [Heading("Other conventions"), Paragraph(introduction), table]
+    row = means(data, data.models[0], first)
+    assert row is not None
+    finding = f"{first} of {row.model} from {formats.metric(row.zero)} to {formats.metric(row.one)}"
+    blocks: list[Block] = [Heading("Other conventions", finding=finding), Paragraph(introduction), table]
     if other_metrics := [metric for metric in metrics if metric != first]:
         tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in other_metrics)
         blocks.append(Details(f"The other {count_of(len(other_metrics), 'metric')}", tuple(tables)))
@@ -259,7 +262,10 @@ def tools(data: ReportData) -> list[Block]:
         "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
         "the number of a log here before suspecting the model. Below, the tool's differences."
     )
-    heading = Heading("The same numbers in other tools")
+    of_best = first.means[data.models[0]]
+    low, high = formats.metric(min(of_best)), formats.metric(max(of_best))
+    finding = f"{first.metric} of {data.models[0]} from {low} to {high}"
+    heading = Heading("The same numbers in other tools", finding=finding)
     blocks: list[Block] = [heading, Paragraph(introduction), *_tool_tables(data, first, "tools")]
     if other_metrics:
         tables: list[Block] = []

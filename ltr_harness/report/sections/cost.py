@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ltr_harness._util.number_text import number_text
 from ltr_harness._util.text import count_of
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.serving_cost import DOCUMENTS, ENOUGH, TYPICAL
@@ -38,7 +39,7 @@ def section(data: ReportData) -> list[Block]:
         },
         footnotes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
-    blocks: list[Block] = [Heading("Cost"), table]
+    blocks: list[Block] = [Heading("Cost", finding=_finding(costs)), table]
     times = {
         model_cost.model: serving(model_cost.model, data.records_of(model_cost.model)) for model_cost in costs
     }
@@ -48,6 +49,21 @@ def section(data: ReportData) -> list[Block]:
     if points := front(data):
         blocks += _front_blocks(data, points)
     return blocks
+
+
+def _finding(costs: Sequence["Cost"]) -> str:
+    """Return the shortest and the longest time of training, and the microseconds that a row takes to score."""
+    findings = []
+    for name, unit, values in (
+        ("fit", "s", [cost.fit_seconds for cost in costs]),
+        ("score", "µs per row", [cost.microseconds_per_row for cost in costs]),
+    ):
+        known_values = sorted(value for value in values if value is not None)
+        if known_values:
+            low, high = (number_text(value, "seconds") for value in (known_values[0], known_values[-1]))
+            span = low if low == high else f"{low} to {high}"
+            findings.append(f"{name} {span} {unit}")
+    return "; ".join(findings) or count_of(len(costs), "model")
 
 
 def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -> Table:

@@ -38,7 +38,7 @@ def section(data: ReportData) -> list[Block]:
     splits = _splits(data)
     if not splits:
         return []
-    blocks: list[Block] = [Heading("Data"), _size_table(splits)]
+    blocks: list[Block] = [Heading("Data", finding=_finding(splits)), _size_table(splits)]
     blocks += recall_tables({split.title: split.facts.candidates for split in splits})
     blocks += agreement_blocks({split.title: split.facts.agreement for split in splits})
     blocks += [Paragraph(f"{note}.", "note") for note in _notes(data)]
@@ -47,6 +47,15 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(Paragraph(warning, "warning"))
     blocks.append(Details("Fingerprints and files", (_fingerprint_table(splits), _file_table(splits))))
     return blocks
+
+
+def _finding(splits: Sequence[_FoldSplit]) -> str:
+    """Return the number of test queries, and of those without relevant documents."""
+    tests = [split.facts for split in splits if split.name == "test"]
+    n_queries = sum(facts.n_queries for facts in tests)
+    n_without = sum(facts.n_without_relevant for facts in tests)
+    finding = count_of(n_queries, "test query")
+    return f"{finding}, {n_without:,} without relevant documents" if n_without else finding
 
 
 def _size_table(splits: Sequence[_FoldSplit]) -> Table:
@@ -192,8 +201,13 @@ def cautions_section(data: ReportData) -> list[Block]:
     metric_cautions = cautions(list(data.own_metrics.values()), data.rows.judgments)
     if not metric_cautions:
         return []
+    concerns_primary = any(
+        caution.severity != "note" and (not caution.place or data.primary in caution.place.split(", "))
+        for caution in metric_cautions
+    )
+    finding = count_of(len(metric_cautions), "caution")
     return [
-        Heading("Before trusting a number", finding=count_of(len(metric_cautions), "caution"), matters=True),
+        Heading("Before trusting a number", finding=finding, matters=concerns_primary),
         Paragraph("Effects of the test data's labels and list lengths on the metrics of this report."),
         Bullets(tuple(map(str, metric_cautions))),
     ]

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Sequence
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import HarnessError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
@@ -19,7 +20,8 @@ def section(data: ReportData) -> list[Block]:
     )
     metrics, statistics = Definitions(tuple(metric_items(data.metrics))), Definitions(_statistics(data))
     reading = Heading("How to read the statistics", level=3)
-    return [Heading("Definitions"), Paragraph(introduction), metrics, reading, statistics]
+    heading = Heading("Definitions", finding=count_of(len(data.metrics), "metric"))
+    return [heading, Paragraph(introduction), metrics, reading, statistics]
 
 
 def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from ltr_harness.report import charts
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, at_each_metric
 
@@ -16,7 +16,18 @@ def section(data: ReportData) -> list[Block]:
         "zero and at the lower tenth."
     )
     answers = at_each_metric(data, partial(_spread, data))
-    return [Heading("Distribution over queries"), Paragraph(introduction), *answers] if answers else []
+    if not answers:
+        return []
+    return [Heading("Distribution over queries", finding=_finding(data)), Paragraph(introduction), *answers]
+
+
+def _finding(data: ReportData) -> str:
+    """Return the value of the worst tenth of the queries by the best model, and by the baseline beside it."""
+    best = data.models[0]
+    finding = f"a tenth of the queries below {formats.metric(data.comparison.summary(best).p10)}"
+    if best != data.baseline:
+        finding += f" ({best}), {formats.metric(data.comparison.summary(data.baseline).p10)} (baseline)"
+    return finding
 
 
 def _spread(data: ReportData, metric: str, suffix: str) -> list[Block]:

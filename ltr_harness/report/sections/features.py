@@ -31,7 +31,7 @@ def section(data: ReportData) -> list[Block]:
     if not shares:
         return []
     return [
-        Heading("Features"),
+        Heading("Features", finding=_finding(shares)),
         Paragraph(
             "A feature's share of the loss reduction by a model's splits, averaged over its runs. Redundant "
             "features divide their share between them by chance; a share is not an effect."
@@ -39,6 +39,13 @@ def section(data: ReportData) -> list[Block]:
         _chart(data, shares),
         Details("The shares as a table", (_table(shares),)),
     ]
+
+
+def _finding(shares: Mapping[str, Mapping[str, Importance]]) -> str:
+    """Return the feature with the largest share of the first model's gain."""
+    model, model_shares = next(iter(shares.items()))
+    first = next(iter(model_shares.values()))
+    return f"{first.feature} has {formats.percent(first.gain)} of the gain of {model}"
 
 
 def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:

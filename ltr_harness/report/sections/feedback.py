@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import Floats
 from ltr_harness.data.relevance.propensities import effective_size
 from ltr_harness.data.relevance.rule import Relevance
@@ -26,10 +27,11 @@ def partial_feedback(data: ReportData) -> list[Block]:
             "Labels are estimates, and no metric of this report is a sum of labels: its means are biased "
             "estimates of those on true labels. Add dcg(gain=linear,empty=zero)."
         )
-        return [Heading("Partial feedback"), Paragraph(text, "warning")]
+        heading = Heading("Partial feedback", finding="every mean here is biased", matters=True)
+        return [heading, Paragraph(text, "warning")]
     per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
     return [
-        Heading("Partial feedback"),
+        Heading("Partial feedback", finding=f"unbiased: {', '.join(sums[:3])}"),
         Paragraph(
             "Labels are event weights divided by the probability of examination (inverse propensity scoring). Means "
             "of sums of labels are unbiased where the probabilities are right and not clipped. Self-normalised: over "
@@ -94,9 +96,10 @@ def position_bias(data: ReportData) -> list[Block]:
         for model, model_biases in by_model.items():
             row += model_biases.get(position, unknown[model])
         rows.append(tuple(row))
+    finding = f"{count_of(len(rows), 'position')}, by {', '.join(by_model)}"
     caption = "Learned bias by display position, as the data count positions (XGBoost: rank from 0)."
     return [
-        Heading("Position bias"),
+        Heading("Position bias", finding=finding),
         Paragraph(
             "The effect of a document's display position as training estimated it, and left out of the model; "
             "after the last trained round, averaged over runs. LightGBM's bias factor was added to scores in training: "

@@ -1,8 +1,10 @@
 """Every metric of every model at every cutoff."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
@@ -23,7 +25,7 @@ def section(data: ReportData) -> list[Block]:
         for pair in pairs
         if pair.verdict in opposite and data.comparison.paired(pair.model).verdict == opposite[pair.verdict]
     ]
-    finding = f"{n_different:,} of {len(pairs):,} differ" if pairs else ""
+    finding = f"{n_different:,} of {len(pairs):,} differ" if pairs else count_of(len(data.metrics), "metric")
     if contrary:
         verdicts = dict.fromkeys(f"{pair.model} {pair.verdict} at {pair.metric}" for pair in contrary[:3])
         finding = f"against the verdict: {', '.join(verdicts)}"
@@ -86,60 +88,80 @@ def cutoffs(data: ReportData) -> list[Block]:
     pairs = _pairs_by_cutoff(data)
     if not pairs:
         return []
-    differences: dict[str, list[str]] = {}
-    for (model, base, k), pair in pairs.items():
-        differences.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
-    description = " ".join(f"{model}: {', '.join(texts)}." for model, texts in differences.items())
-    names = [name for name in data.rivals if name in differences]
-    joint = next((word for metric in data.metrics if (word := data.joint(metric))), "")
-    title = f"Difference to {data.baseline} at each K, with {joint}{data.confidence_label} intervals"
+    words_of: dict[str, list[str]] = {}
+    for (model, k), pair in pairs.items():
+        words_of.setdefault(model, []).append(f"{formats.difference(pair.difference)} at K = {k}")
+    description = " ".join(f"{model}: {', '.join(words)}." for model, words in words_of.items())
+    base = MetricName.of(next(iter(pairs.values())).metric).base
+    joint = next((word for pair in pairs.values() if (word := data.joint(pair.metric))), "")
+    title = (
+        f"Difference in {base} to {data.baseline} at each K, with {joint}{data.confidence_label} intervals"
+    )
     note = "Both models are measured at the same K, so each point is a comparison of its own."
-    chart = Chart("difference_over_k", title, _cutoff_spec(names, pairs), description)
-    return [Heading("Difference over K"), Paragraph(note, "note"), chart]
+    names = list(words_of)
+    chart = Chart("difference_over_k", title, _cutoff_spec(data, names, pairs), description)
+    return [Heading("Difference over K", finding=_cutoff_finding(pairs)), Paragraph(note, "note"), chart]
 
 
-def _pairs_by_cutoff(data: ReportData) -> dict[tuple[str, str, int], Paired]:
-    """Return the pairs of each model at each K, of the metrics that have several, by model, metric without K and K."""
-    by_base: dict[str, list[tuple[int, str]]] = {}
+def _cutoff_finding(pairs: Mapping[tuple[str, int], Paired]) -> str:
+    """Return at which K models differ, and else the largest difference."""
+    cutoffs_of: dict[tuple[str, str], list[str]] = {}
+    for (model, k), pair in pairs.items():
+        if pair.verdict in ("better", "worse"):
+            cutoffs_of.setdefault((model, pair.verdict), []).append(str(k))
+    if cutoffs_of:
+        found = [f"{model} {verdict} at K = {', '.join(ks)}" for (model, verdict), ks in cutoffs_of.items()]
+        return "; ".join(found[:2])
+    (model, k), largest = max(pairs.items(), key=lambda item: abs(item[1].difference))
+    return f"none differs; at most {formats.difference(largest.difference)} at K = {k} ({model})"
+
+
+def _pairs_by_cutoff(data: ReportData) -> dict[tuple[str, int], Paired]:
+    """Return the near models' pairs by model and K, of the primary metric where it has several K, else of the first."""
+    by_base: dict[str, list[tuple[int, str]]] = {MetricName.of(data.primary).base: []}
     for metric in data.metrics:
         base, _, _, k = MetricName.of(metric)
         if k is not None:
             by_base.setdefault(base, []).append((k, metric))
+    metrics = next((members for members in by_base.values() if len(members) > 1), [])
     pairs = {}
     for model in near_models(data):
-        for base, cutoffs_of_base in by_base.items():
-            if len(cutoffs_of_base) < 2:
-                continue
-            for k, metric in cutoffs_of_base:
-                pair = data.comparison.paired(model, metric)
-                if not math.isnan(pair.difference):
-                    pairs[model, base, k] = pair
+        for k, metric in metrics:
+            pair = data.comparison.paired(model, metric)
+            if not math.isnan(pair.difference):
+                pairs[model, k] = pair
     return pairs
 
 
-def _cutoff_spec(names: list[str], pairs: dict[tuple[str, str, int], Paired]) -> dict[str, Any]:
-    """Return a panel for each model, with a colour for each metric."""
-    families = list(dict.fromkeys(base for _, base, _ in pairs))
-    rows = [
-        {"model": model, "metric": base, "family": families.index(base), "k": k, "zero": 0}
-        | charts.difference(pair)
-        for (model, base, k), pair in pairs.items()
-    ]
-    colour = charts.by_colour("metric", len(families), sort={"field": "family", "op": "min"})
+def _cutoff_spec(
+    data: ReportData, names: list[str], pairs: Mapping[tuple[str, int], Paired]
+) -> dict[str, Any]:
+    """Return one panel with a line for each model; its whiskers stand beside each other at each K."""
+    rows = charts.with_places(
+        [
+            {"model": model, "k": k, "metric": pair.metric} | charts.difference(pair)
+            for (model, k), pair in pairs.items()
+        ],
+        names,
+    )
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
     y = charts.quantitative("difference", title="difference", axis={"format": "+.2~f", "tickCount": 5})
+    reach = data.comparison.value_range(next(iter(pairs.values())).metric)
     if (axis := near_axis([*pairs.values()])) is not None:
-        y["scale"] = {**y.get("scale", {}), "domain": list(axis), "nice": False}
-    offset = {"field": "family", "type": "ordinal"}  # whiskers of one K beside each other
+        low, high = axis
+        y["scale"] = {"domain": [max(low, -reach), min(high, reach)], "nice": False}
+    offset = {"field": "place", "type": "ordinal"}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    tooltip: list[dict[str, Any]] = [*charts.tooltip("model", "metric"), {"field": "k", "title": "K"}]
+    tooltip: list[dict[str, Any]] = charts.tooltip("model", "metric")
     tooltip += charts.tooltip(difference="+.4f", low="+.4f", high="+.4f")
+    shared = {"x": x, "xOffset": offset, "color": charts.named_colour(data, names)}
     whisker = {"type": "rule", "strokeWidth": 1.5, "clip": True}
-    shared = {"x": x, "xOffset": offset, "color": colour}
-    dots = charts.dots(34, clip=True)
     layers = [
-        charts.layer({**charts.DASHED, "clip": True}, y={**y, "field": "zero", "aggregate": "min"}),
+        charts.layer({**charts.DASHED, "clip": True}, y={"datum": 0}),
         charts.layer(whisker, **shared, **ends, opacity=charts.fade(0.6)),
-        charts.layer(dots, **shared, y=y, opacity=charts.fade(), tooltip=tooltip),
+        charts.layer(
+            {"type": "line", "strokeWidth": 1.2, "clip": True}, **shared, y=y, opacity=charts.fade(0.5)
+        ),
+        charts.layer(charts.dots(34, clip=True), **shared, y=y, opacity=charts.fade(), tooltip=tooltip),
     ]
-    return charts.small_multiples(names, rows, {"layer": layers})
+    return charts.wide(rows, 220, autosize=charts.FIT, layer=layers)

@@ -17,8 +17,6 @@ from ltr_harness.report.sections.verdict import near_models
 
 Ends = tuple[float, float, float]  # an estimate with both ends of its interval
 
-_CHARACTERS = 46  # of names beside each other in a legend on a narrow page
-
 
 def section(data: ReportData) -> list[Block]:
     rows = data.comparison.over_time
@@ -27,7 +25,7 @@ def section(data: ReportData) -> list[Block]:
     if not periods:
         return []
     introduction = Paragraph(_introduction(data, periods[0].unit))
-    blocks: list[Block] = [_heading(data), introduction, _mean_chart(data, periods, folds)]
+    blocks: list[Block] = [_heading(data, periods), introduction, _mean_chart(data, periods, folds)]
     if near_models(data):
         blocks.append(_difference_chart(data, periods, folds))
     if folds and data.rivals:
@@ -51,17 +49,25 @@ def _introduction(data: ReportData, unit: str) -> str:
     return text
 
 
-def _heading(data: ReportData) -> Heading:
-    """Return the heading with the fewest folds in which a model's difference has the sign of the whole."""
+def _heading(data: ReportData, periods: list[PeriodResult]) -> Heading:
+    """Return the heading with the fewest folds in which a model's difference has the sign of the whole.
+
+    Without folds in time it has the means of the best model; with them, time is what the experiment is about.
+    """
     signs = data.comparison.fold_signs
     if not signs:
-        return Heading("Over time")
+        best = [row for row in periods if row.model == data.models[0]]
+        low, high = min(row.mean for row in best), max(row.mean for row in best)
+        finding = (
+            f"{data.models[0]} from {formats.metric(low)} to {formats.metric(high)} in a {periods[0].unit}"
+        )
+        return Heading("Over time", finding=finding)
     weakest = min(signs, key=lambda model: model.agreeing / model.folds)
     cautions = signs_cautions(signs, [data.comparison.paired(name) for name in data.rivals])
     finding = f"the sign agrees in {weakest} folds"
     if len(signs) > 1:
         finding += " for all" if weakest.agreeing == weakest.folds else f" for {weakest.model}"
-    return Heading("Over time", finding=finding, matters=bool(cautions))
+    return Heading("Over time", finding=finding, matters=bool(cautions), asked=True)
 
 
 def _mean(row: PeriodResult) -> Ends:
@@ -110,11 +116,7 @@ def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[Perio
     points = _points(data.models, periods, folds, _mean)
     rows = _rows(points)
     axis = {"minExtent": 44, "tickCount": 5}
-    columns = max(1, _CHARACTERS // (5 + min(36, max(map(len, points)))))
-    colour = charts.model_colour(data, list(points))
-    colour |= {"field": "model", "title": None, "sort": charts.BY_PLACE}
-    colour["scale"] = {"range": colour["scale"]["range"]}
-    colour["legend"] = {"orient": "top", "columns": columns, "symbolOpacity": 1}
+    colour = charts.named_colour(data, list(points))
     spec = charts.wide(rows, 190, autosize=charts.FIT, layer=_layers(axis, colour, ".4f"))
     title = f"{data.weighted}{data.primary} by {periods[0].unit}"
     descriptions = [
@@ -199,4 +201,5 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
             ),
         },
         footnotes=(f"Intervals go by {over} within a fold, {caution}.",),
+        ten_rows=True,
     )

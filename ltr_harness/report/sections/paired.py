@@ -1,6 +1,7 @@
 """Each model's difference from the baseline, query by query."""
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def section(data: ReportData) -> list[Block]:
         "Every query is scored by both models, and the difference on that query counts: model minus "
         f"{data.baseline}. Seeds are averaged per query first."
     )
-    content: list[Block] = [Heading("Paired differences"), Paragraph(introduction)]
+    content: list[Block] = [Heading("Paired differences", finding=_finding(data)), Paragraph(introduction)]
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
     if compared:
@@ -51,6 +52,22 @@ def section(data: ReportData) -> list[Block]:
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in other_metrics)
         content.append(blocks.Details(f"The other {count_of(len(other_metrics), 'metric')}", tables))
     return content
+
+
+def _finding(data: ReportData) -> str:
+    """Return how many models differ, and the difference that could have been shown of the best one that does not."""
+    pairs = [data.comparison.paired(name) for name in data.rivals]
+    n_different = sum(pair.verdict in ("better", "worse") for pair in pairs)
+    verb = "differ" if n_different > 1 else "differs"
+    finding = f"{n_different or 'none'} of {count_of(len(pairs), 'model')} {verb}"
+    detectable = [
+        pair.detectable
+        for pair in pairs
+        if pair.verdict not in ("better", "worse") and not math.isnan(pair.detectable)
+    ]
+    if detectable:
+        finding += f"; {formats.metric(detectable[0])} could have been shown"
+    return finding
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
@@ -180,11 +197,13 @@ def pairs(data: ReportData) -> list[Block]:
     has_long_letters = any(len(letter) > 1 for group in letters.groups.values() for letter in group)
     separator = " " if has_long_letters else ""
     n_pairs = len(models) * (len(models) - 1) // 2
+    groups = [set(letters.groups[model]) for model in models]
+    n_different = sum(first.isdisjoint(second) for first, second in combinations(groups, 2))
     test = data.comparison.method.test_text
     if any(pair.includes_seeds for pair in data.comparison.all_pairs()):
         test += " over queries and seeds"
     return [
-        Heading("All pairs"),
+        Heading("All pairs", finding=f"{n_different} of {n_pairs} differ"),
         Paragraph(
             f"Models that share a letter are not shown to differ at {data.primary}: {test} on the paired "
             f"differences of all {n_pairs} pairs, joint at {data.confidence_label} confidence, over at "

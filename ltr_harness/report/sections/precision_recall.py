@@ -109,7 +109,7 @@ def section(data: ReportData) -> list[Block]:
         (data.model_name(name), curve.ap, *curve.precision[::2].tolist()) for name, curve in by_model.items()
     )
     return [
-        Heading("Precision and recall"),
+        Heading("Precision and recall", finding=_finding(data, by_model)),
         Paragraph(
             "At each level of recall the best precision at that recall or a higher one, query by query over whole "
             "lists, and then the mean over queries (eleven points; Manning, Raghavan & Schütze 2008, chapter 8). "
@@ -119,6 +119,15 @@ def section(data: ReportData) -> list[Block]:
         Table("precision_recall", "Precision at levels of recall, and the area.", columns, rows),
         _chart(data, by_model),
     ]
+
+
+def _finding(data: ReportData, by_model: Mapping[str, PrecisionRecall]) -> str:
+    """Return the best mean average precision, and the baseline's beside it."""
+    best = max(by_model, key=lambda name: by_model[name].ap)
+    finding = f"AP {formats.metric(by_model[best].ap)} ({best})"
+    if best != data.baseline:
+        finding += f", {formats.metric(by_model[data.baseline].ap)} (baseline)"
+    return finding
 
 
 def _relevant_grade(data: ReportData) -> float | None:

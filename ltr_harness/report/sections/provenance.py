@@ -3,6 +3,7 @@
 import hashlib
 import re
 
+from ltr_harness._util.text import count_of
 from ltr_harness.report.blocks import Block, Code, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
 
@@ -12,7 +13,8 @@ ltr-harness report .                        # rebuilds this report, no training"
 
 
 def section(data: ReportData) -> list[Block]:
-    blocks: list[Block] = [Heading("Provenance")]
+    finding = count_of(len(data.runs), "run") if data.runs else "scores from elsewhere"
+    blocks: list[Block] = [Heading("Provenance", finding=finding)]
     if data.experiment_yaml is not None:
         declared = (
             "The metrics, cutoffs and the primary metric were declared in the configuration below, SHA-256 "

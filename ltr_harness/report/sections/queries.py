@@ -56,8 +56,18 @@ def section(data: ReportData) -> list[Block]:
             f"A query opens to both ranked lists, those of {seed}: the first {_depth(data)} documents with label "
             "and score, equal scores in the order of the file, and the rank of each in the other list."
         )
-    heading = Heading("Queries that changed most", finding=count_of(n, "query"))
+    heading = Heading("Queries that changed most", finding=_finding(data))
     return [heading, Paragraph(introduction), *at_each_metric(data, partial(_changed_query_blocks, data))]
+
+
+def _finding(data: ReportData) -> str:
+    """Return the largest loss and the largest gain of the contenders."""
+    gains = gains_and_losses(data)
+    differences = [change.difference for name in data.contenders for side in gains[name] for change in side]
+    if not differences:
+        return count_of(len(all_changes(gains)), "query")
+    low, high = formats.difference(min(differences)), formats.difference(max(differences))
+    return f"a query changes by {low}" if low == high else f"single queries change by {low} to {high}"
 
 
 Changes = tuple[list[ChangedQuery], list[ChangedQuery]]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from ltr_harness.comparison.contrasts import Contrast, components_of
+from ltr_harness.report import formats
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
@@ -22,7 +23,7 @@ def section(data: ReportData) -> list[Block]:
     columns[Column("Seed matters")] = lambda name: _seed_matters(data, name)
     narrowing = [Paragraph(line) for line in _narrowing_sentences(data, over_seeds)]
     return [
-        Heading("Robustness over seeds"),
+        Heading("Robustness over seeds", finding=_finding(data)),
         Paragraph(
             "A verdict about methods holds for other queries and other trainings together: where a model was "
             "trained with several seeds, intervals, p-values and verdicts of differences allow for both. The spread "
@@ -31,6 +32,19 @@ def section(data: ReportData) -> list[Block]:
         *narrowing,
         Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]
+
+
+def _finding(data: ReportData) -> str:
+    """Return the model whose means differ most between seeds, and by how much."""
+    spreads = {
+        name: summary.seed_max - summary.seed_min
+        for name in dict.fromkeys((*data.contenders, data.baseline))
+        if (summary := data.comparison.summary(name)).n_replicates > 1
+    }
+    if not spreads:
+        return "one training each"
+    widest = max(spreads, key=spreads.__getitem__)
+    return f"means differ by at most {formats.metric(spreads[widest])} ({widest})"
 
 
 def _columns_of_means(data: ReportData) -> SeedColumns:

@@ -41,7 +41,7 @@ def section(data: ReportData) -> list[Block]:
         return []
     tested = [result for result in data.slices if result.n >= SMALLEST]
     n_different = sum(_contradicts_verdict(data, result, data.primary) for result in tested)
-    finding = f"none of {len(tested):,} differs"
+    finding = f"none of {len(tested):,} differs from the verdict"
     if n_different:
         finding = f"{n_different:,} of {len(tested):,} differ from the verdict"
     heading = Heading("Slices", finding=finding, matters=n_different > 0)

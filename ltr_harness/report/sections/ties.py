@@ -21,9 +21,8 @@ def section(data: ReportData) -> list[Block]:
         return audits_by_model[model].mean_high - audits_by_model[model].mean_low
 
     widest = max(map(width, audits_by_model))
-    lead = min((abs(data.comparison.paired(name).difference) for name in data.rivals), default=math.inf)
     effect = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
-    heading = Heading("Equal scores", finding=effect, matters=widest > lead)
+    heading = Heading("Equal scores", finding=effect, matters=widest > _smallest_shown_difference(data))
     if not any(audit.share_tied_positions for audit in audits_by_model.values()):
         sentence = f"No two documents of a query have equal scores in the {positions}"
         return [heading, Paragraph(f"{sentence}: no tie rule moves {data.primary}.")]
@@ -45,7 +44,7 @@ def section(data: ReportData) -> list[Block]:
                 Column("As evaluated", "metric"): lambda model: audits_by_model[model].mean,
                 Column("Worst order", "metric"): lambda model: audits_by_model[model].mean_low,
                 Column("Best order", "metric"): lambda model: audits_by_model[model].mean_high,
-                Column("Width", "metric", best="min"): width,
+                Column("Width", "metric"): width,
                 Column("Queries touched", "percent", hint=touched_hint): lambda model: (
                     audits_by_model[model].share_touched
                 ),
@@ -55,6 +54,13 @@ def section(data: ReportData) -> list[Block]:
             },
         ),
     ]
+
+
+def _smallest_shown_difference(data: ReportData) -> float:
+    """Return the smallest difference that has a verdict, which the order of equal scores could undo."""
+    pairs = [data.comparison.paired(name) for name in data.rivals]
+    sizes = [abs(pair.difference) for pair in pairs if pair.verdict in ("better", "worse")]
+    return min(sizes, default=math.inf)
 
 
 @computed_once

@@ -51,7 +51,11 @@ def section(data: ReportData) -> list[Block]:
             Column("Score, s", "seconds"): lambda model: seconds(model, "score"),
         },
     )
-    return [Heading("Training"), Paragraph(introduction), table, *_curves(data)]
+    all_rounds = [record.best_round for record in data.records if record.best_round is not None]
+    finding = count_of(len(data.records), "run")
+    if all_rounds:
+        finding += f", chosen rounds {_range(all_rounds)}"
+    return [Heading("Training", finding=finding), Paragraph(introduction), table, *_curves(data)]
 
 
 def _range(values: list[int]) -> str:

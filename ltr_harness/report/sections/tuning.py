@@ -40,12 +40,15 @@ def section(data: ReportData) -> list[Block]:
         "scored once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
         "the test mean is not affected."
     )
+    n_trials = sum(search.facts.n_trials for searches in tuned.values() for search in searches)
     files = formats.file_names(list(tuned))
     chosen = tuple(
         _chosen_table(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items()
     )
     return [
-        Heading("Tuning"),
+        Heading(
+            "Tuning", finding=f"{count_of(n_trials, 'trial')} of {count_of(len(tuned), 'model')}", asked=True
+        ),
         Paragraph(protocol, "lead"),
         _table(data, tuned),
         *_history_charts(data, tuned),
@@ -205,7 +208,9 @@ def sweep(data: ReportData) -> list[Block]:
     )
     files = formats.file_names(list(swept))
     tables = (_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items())
-    return [Heading("Sweep"), Paragraph(introduction, "warning"), *tables]
+    n_points = sum(map(len, swept.values()))
+    heading = Heading("Sweep", finding=f"{count_of(n_points, 'point')} of {', '.join(swept)}", asked=True)
+    return [heading, Paragraph(introduction, "warning"), *tables]
 
 
 def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]], name: str) -> Table:
