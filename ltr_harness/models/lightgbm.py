@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -108,9 +108,11 @@ class LightGBMModel(adapters.TreeModel):
         import lightgbm
 
         path = model_file(folder, cls.FILE)
+        # 4.3 prints the parameters that later versions write. All threads share the stream: two that replace it at once
+        # can leave it replaced.
+        silence = redirect_stdout(StringIO()) if lightgbm.__version__.startswith("4.3.") else nullcontext()
         try:
-            # before 4.4 it names parameters there that later versions write
-            with redirect_stdout(StringIO()):
+            with silence:
                 booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
             raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -416,6 +418,21 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "model.txt").write_text("not a model")
     with pytest.raises(DataError, match=r"model\.txt: LightGBM cannot read it"):
         LightGBMModel.load(tmp_path)
+
+
+@pytest.mark.skipif(lightgbm.__version__.startswith("4.3."), reason="4.3 prints while it loads")
+def test_threads_that_load_models_leave_what_is_printed(train: Any, tmp_path: Path) -> None:
+    """A web server's threads load models at once; what the process prints afterwards must not be lost."""
+    LightGBMRanker(params=SMALL).fit(Training(train=train, rounds=2)).save(tmp_path)
+    stream, interval = sys.stdout, sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(LightGBMModel.load, [tmp_path] * 200))
+        assert sys.stdout is stream
+    finally:
+        sys.setswitchinterval(interval)
+        sys.stdout = stream
 
 
 @pytest.mark.long
