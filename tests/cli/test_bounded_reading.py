@@ -63,14 +63,12 @@ def test_a_ledger_of_deep_json_counts_what_is_none(tmp_path: Path) -> None:
     assert looks_at(tmp_path)[("t" * 64, "ndcg@10")].comparisons == 2
 
 
-@pytest.mark.parametrize(
-    "line", ["{}", "1", "", json.dumps({"test": "t", "metric": "m", "models": ["a"] * 9})]
-)
-def test_a_ledger_of_60_mb_costs_a_moment(tmp_path: Path, line: str) -> None:
+def test_a_ledger_of_60_mb_costs_a_moment(tmp_path: Path) -> None:
     count_look(tmp_path, look(1))
     with (tmp_path / LEDGER).open("a") as file:
-        for _ in range(60):
-            file.write(f"{line}\n" * (2**20 // (len(line) + 1)))
+        for line in ("{}", "1", "", json.dumps({"test": "t", "metric": "m", "models": ["a"] * 9})):
+            for _ in range(15):
+                file.write(f"{line}\n" * (2**20 // (len(line) + 1)))
     size = (tmp_path / LEDGER).stat().st_size
     started = time.process_time()
     tracemalloc.start()

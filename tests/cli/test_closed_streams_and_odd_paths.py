@@ -20,6 +20,7 @@ seeds: [1]
 data: {reader: synthetic, n_queries: {train: 20, valid: 10, test: 20}, n_features: 12, max_grade: 4}
 metrics: {cutoffs: [3], report: [ndcg], primary: ndcg@3}
 models: {chance: {ranker: random}}
+report: {formats: [json]}
 """
 
 
@@ -27,7 +28,7 @@ models: {chance: {ranker: random}}
     ("closed", "arguments", "code"),
     [
         (">&-", "list metrics", 0),
-        ("2>&-", "check nothing.yaml", 2),
+        ("2>&-", "list nothing", 2),
         (">&- 2>&- <&-", "check nothing.yaml", 2),
         (">&- 2>&- <&-", "list metrics", 0),
     ],
