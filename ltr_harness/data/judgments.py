@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.arrays import (
@@ -89,21 +90,18 @@ class Grades(KeepsArrays):
     """Labels that are small integers."""
 
     of_row: NDArray[np.uint8]  # uint8 (n_rows,)
-    # int64 (largest + 1,), a row with each grade; any row for grades that no row has
-    representative_row: Ints
+    largest: int
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Grades | None:
         """None if a label does not fit into a byte."""
-        largest = labels.max()
-        if largest > 255 or labels.min() < 0:
-            return None
-        grades = labels.astype(np.uint8, copy=False)
+        with np.errstate(invalid="ignore"):  # of what does not fit, the cast makes another number
+            grades = labels.astype(np.uint8, copy=False)
         if not np.array_equal(grades, labels):
             return None
         if grades is not labels:
             sealed(grades)
-        return cls(grades, np.array([np.argmax(grades == grade) for grade in range(int(largest) + 1)]))
+        return cls(grades, int(grades.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +162,9 @@ def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> Floats:
     if grades is None:
         found = f"labels are not numbers (dtype {column.dtype})"
         raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
-    bad = np.flatnonzero(~np.isfinite(grades))
-    if bad.size:
+    finite = np.isfinite(grades)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
         raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
     return sealed(grades)
 
@@ -262,7 +261,8 @@ class Judgments(KeepsArrays):
         """
         columns = {"labels": labels, "document_ids": document_ids, "judged": judged, "retrieved": retrieved}
         refuse_unaligned(columns)
-        if not np.array_equal(groups.ids, np.arange(groups.n_queries)):  # which numbers stand for no names
+        # the numbers from 0 stand for no names
+        if query_weights is not None and not np.array_equal(groups.ids, np.arange(groups.n_queries)):
             refuse_other_queries(query_weights, groups.ids)
         grades = _checked_labels(labels, groups)
         weights = None if query_weights is None else _checked_weights(query_weights, groups)
@@ -369,7 +369,7 @@ class Judgments(KeepsArrays):
     @cached_property
     def lowest(self) -> float:
         """The smallest label, of missed documents too, 0 where none is below: else labels are values and no grades."""
-        return float(self.pool.compact_labels.min(initial=0))
+        return 0.0 if self.pool.grades is not None else float(self.pool.labels.min(initial=0))
 
     @cached_property
     def grades(self) -> Grades | None:
@@ -381,13 +381,48 @@ class Judgments(KeepsArrays):
         """The labels, in a byte each where they fit."""
         return self.labels if self.grades is None else self.grades.of_row
 
+    @cached_property
+    def label_table(self) -> NDArray[np.float64]:
+        """float64 (n_table,): the grades from 0 to the largest where labels are grades, else the label of each row.
+
+        What depends on the label alone is computed from it, once for each grade; `of_rows` has it by row.
+        """
+        if self.grades is None:
+            return self.labels
+        return sealed(np.arange(self.grades.largest + 1, dtype=np.float64))
+
+    def of_rows(self, by_label: NDArray[Any]) -> NDArray[Any]:
+        """Return each row's value, (n_rows,).
+
+        Args:
+            by_label: (n_table,), values in the order of `label_table`.
+        """
+        return by_label if self.grades is None else by_label[self.grades.of_row]
+
+    def count_rows(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """int64 (n_queries,): the rows of each query whose label is flagged.
+
+        Args:
+            flags: bool (n_table,), in the order of `label_table`.
+        """
+        if self.grades is None:
+            return self.groups.sum(flags, np.int64)
+        key = flags.tobytes()  # metrics ask for the same grades again
+        if key not in self._counts:
+            counts = np.empty(self.groups.n_queries, dtype=np.int64)
+            _count_flagged(self.groups.boundaries, self.grades.of_row, flags, counts)
+            self._counts[key] = sealed(counts)
+        return self._counts[key]
+
+    @cached_property
+    def _counts(self) -> dict[bytes, NDArray[np.int64]]:
+        """Results of `count_rows` by the flags of grades."""
+        return {}
+
     @property
     def distinct_labels(self) -> NDArray[np.float64]:
         """Each different one, ascending."""
-        if self.grades is None:
-            return np.unique(self.labels)
-        by_grade = np.arange(self.grades.representative_row.size, dtype=np.float64)
-        return np.asarray(by_grade[self.grades.of_row[self.grades.representative_row] == by_grade])
+        return np.unique(self.compact_labels).astype(np.float64)
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """The ids of the given rows; None where rows have none.
@@ -409,3 +444,12 @@ class Judgments(KeepsArrays):
             query_weights=None if self.query_weights is None else self.query_weights[queries],
             missed=None if self.missed is None else self.missed.take(queries),
         )
+
+
+@compiled
+def _count_flagged(boundaries: Ints, grade: NDArray[np.uint8], flags: Bools, counts: Ints) -> None:
+    for query in range(counts.size):
+        total = 0
+        for row in range(boundaries[query], boundaries[query + 1]):
+            total += flags[grade[row]]
+        counts[query] = total

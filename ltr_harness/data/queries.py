@@ -79,7 +79,7 @@ class QueryGroups(KeepsArrays):
     @property
     def sizes(self) -> NDArray[np.int64]:
         """int64 (n_queries,), rows per query."""
-        return np.diff(self.boundaries)
+        return np.asarray(self.boundaries[1:] - self.boundaries[:-1])
 
     @cached_property
     def has_rows(self) -> NDArray[np.bool_]:
@@ -161,8 +161,8 @@ class QueryGroups(KeepsArrays):
         )
         if not are_integers:
             raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
-        bad = np.flatnonzero(counts <= 0)
-        if bad.size:
+        if counts.min() <= 0:
+            bad = np.flatnonzero(counts <= 0)
             query = int(bad[0])
             raise DataError(
                 f"group_sizes[{query}] is {counts[query]} ({bad.size} such); expected at least one row per query: "

@@ -19,8 +19,12 @@ class CumulatedMetric(Metric):
     """Base of the metrics that add up gains, each times what its rank counts: 1 unless said otherwise."""
 
     @abstractmethod
+    def gain_of_labels(self, judgments: Judgments) -> Floats:
+        """float64 (n_table,), what rows of each label of `Judgments.label_table` are worth."""
+
     def gains(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), what each row is worth."""
+        return judgments.of_rows(self.gain_of_labels(judgments))
 
     def factors(self, n_ranks: int) -> Floats:
         """float64 (n_ranks,), what ranks 1, 2, … count."""
@@ -30,7 +34,7 @@ class CumulatedMetric(Metric):
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
+            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_label=True), is_empty)
 
         return values
 
@@ -43,9 +47,10 @@ class CumulatedMetric(Metric):
         )
 
     def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats, Bools]:
-        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
-        groups, gain = judgments.groups, self.gains(judgments)
-        return gain, self.factors(int(min(groups.sizes.max(), cutoffs[-1]))), groups.max(gain) <= 0.0
+        """The gain of each label, the discount of each rank that counts, and which queries have no gain."""
+        gain = self.gain_of_labels(judgments)
+        factors = self.factors(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        return gain, factors, judgments.count_rows(gain > 0.0) == 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,20 +111,19 @@ class DCG(GainMetric, CumulatedMetric):
 
 
 def cumulated(
-    ranking: Ranking, cutoffs: Cutoffs, gain: Floats, factor: Floats, *, by_grade: bool = False
+    ranking: Ranking, cutoffs: Cutoffs, gain: Floats, factor: Floats, *, by_label: bool = False
 ) -> Values:
     """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
 
     Args:
         ranking: documents in rank order.
         cutoffs: int64 (n_cutoffs,), ascending.
-        gain: float64 (n_rows,).
+        gain: float64 (n_rows,), or (n_table,) `by_label`.
         factor: float64 (n_ranks,), the discount of each rank that counts.
-        by_grade: documents of the same label have the same gain, which makes it faster.
+        by_label: the gain is that of each label of `Judgments.label_table`.
     """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    index, gain = ranking.by_grade(gain) if by_grade else (ranking.rows, gain)
-    _cumulate((ranking.offsets, index, ranking.tie_end), cutoffs, gain, factor, out)
+    _cumulate(ranking.label_lists if by_label else ranking.lists, cutoffs, gain, factor, out)
     return out
 
 

@@ -77,13 +77,13 @@ class ERR(Metric):
         return gains.freeze_max_grade(self, judgments)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        stops = self.stop_probabilities(judgments)
+        stops = self.stops_of_labels(judgments)
         utilities = self.rank_utilities(judgments, cutoffs)
-        is_empty = judgments.groups.max(stops) <= 0.0
+        is_empty = judgments.count_rows(stops > 0.0) == 0
 
         def values(ranking: Ranking) -> Values:
             out = expected_utility(
-                self, ranking, ranking.by_grade(stops), cutoffs, utilities, self.continuation
+                self, ranking, (ranking.labels, stops), cutoffs, utilities, self.continuation
             )
             return self.apply_empty(out, is_empty)
 
@@ -111,7 +111,11 @@ class ERR(Metric):
 
     def stop_probabilities(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
-        labels = judgments.labels
+        return judgments.of_rows(self.stops_of_labels(judgments))
+
+    def stops_of_labels(self, judgments: Judgments) -> Floats:
+        """float64 (n_table,), R(g) for each label of `Judgments.label_table`."""
+        labels = judgments.label_table
         if self.stop == "label":
             limit = "1, and stop=label takes labels for probabilities"
             gains.refuse_above(1, judgments, self.without_cutoff, limit, "stop=exp takes grades")
@@ -137,7 +141,7 @@ def expected_utility(
         metric: whose refusal it is where many documents tie and there is no cutoff.
         ranking: documents in rank order.
         stops: int64 (n_listed,) and the float64 (n,) that it points into: the chance that each document satisfies, in
-            [0, 1], as `Ranking.by_grade` and `by_value` give it.
+            [0, 1], as with `Ranking.labels`, or from `Ranking.by_value`.
         cutoffs: int64 (n_cutoffs,), ascending.
         utilities: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.

@@ -48,13 +48,13 @@ class MAP(BinaryMetric):
     source = "Buckley & Voorhees 2000"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        is_relevant, n_relevant = self.relevant_rows(judgments)
+        is_relevant, n_relevant = self.relevant_labels(judgments)
         at_least_one = self._divisor(n_relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty(at_least_one.shape)
             hits = np.empty(at_least_one.shape)
-            straddled = _average_precision(ranking.lists, cutoffs, is_relevant, out, hits)
+            straddled = _average_precision(ranking.label_lists, cutoffs, is_relevant, out, hits)
             if self.denominator == "retrieved":
                 if straddled >= 0:
                     raise MetricError(

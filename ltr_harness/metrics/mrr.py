@@ -22,12 +22,12 @@ class FirstHitMetric(BinaryMetric):
         raise NotImplementedError
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        is_relevant, n_relevant = self.relevant_rows(judgments)
+        is_relevant, n_relevant = self.relevant_labels(judgments)
         hit_values = self.hit_values(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((cutoffs.size, n_relevant.size))
-            _first_hit(ranking.lists, cutoffs, is_relevant, hit_values, out)
+            _first_hit(ranking.label_lists, cutoffs, is_relevant, hit_values, out)
             np.minimum(out, 1.0, out=out)  # chances add up to at most 1; rounding may say otherwise
             return self.apply_empty(out, n_relevant == 0)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.metrics.core import Floats, Ints, Judgments, Ranking, RowRanker, SwapChange
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import DCG, cumulated
 
@@ -64,41 +64,37 @@ class NDCG(DCG):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
-        by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))
         at_k = cutoffs[:, np.newaxis]
-        too_short = (judgments.groups.sizes[np.newaxis, :] < at_k) & (at_k != NO_CUTOFF)
-        if judgments.grades is None:
-            pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
-        else:
-            # what `cumulated` gives for the rows by gain, from how often each grade occurs in a query
-            grades = judgments.grades
-            by_grade = gain[grades.representative_row]
-            order = np.argsort(-by_grade, kind="stable")
-            place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
-            best = np.empty((cutoffs.size, judgments.groups.n_queries))
-            boundaries = judgments.groups.boundaries
-            _count(boundaries, grades.of_row, place, by_grade[order], cutoffs, factor, best)
-            pool_ideal = _positive(best)
 
-        def values(ranking: Ranking) -> Values:
-            if self.ideal == "pool":
-                nothing, ideal = is_empty, pool_ideal
-                out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
-            else:
-                shown_gain = np.where(ranking.scores == -np.inf, 0.0, gain)
-                ideal = cumulated(by_gain.rank(shown_gain), cutoffs, shown_gain, factor)
-                nothing, ideal = ideal[-1] <= 0.0, _positive(ideal)
-                out = cumulated(ranking, cutoffs, shown_gain, factor)
+        def apply_ideal(out: Values, ideal: Values, nothing: Bools) -> Values:
             out /= ideal
             np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
             if self.short_list == "zero":
-                out[too_short] = 0.0
+                out[(judgments.groups.sizes < at_k) & (at_k != NO_CUTOFF)] = 0.0
             return self.apply_empty(out, nothing)
 
-        return values
+        if self.ideal == "shown":
+            row_gain = judgments.of_rows(gain)
+            by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))
+
+            def shown_values(ranking: Ranking) -> Values:
+                shown_gain = np.where(ranking.scores == -np.inf, 0.0, row_gain)
+                ideal = cumulated(by_gain.rank(shown_gain), cutoffs, shown_gain, factor)
+                out = cumulated(ranking, cutoffs, shown_gain, factor)
+                return apply_ideal(out, _positive(ideal), ideal[-1] <= 0.0)
+
+            return shown_values
+        pool_ideal = _positive(_pool_ideal(judgments, gain, cutoffs, factor))
+
+        def pool_values(ranking: Ranking) -> Values:
+            out = cumulated(ranking, cutoffs, gain, factor, by_label=True)
+            return apply_ideal(out, pool_ideal, is_empty)
+
+        return pool_values
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
-        gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
+        label_gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
+        gain = judgments.of_rows(label_gain)
         if self.ideal == "shown":
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)
         best = RowRanker(judgments, "stable", None).rank(gain)
@@ -112,6 +108,19 @@ class NDCG(DCG):
         if self.short_list == "zero" and self.k is not None:
             scale[judgments.groups.sizes < self.k] = 0.0
         return replace(change, scale=scale)
+
+
+def _pool_ideal(judgments: Judgments, gain: Floats, cutoffs: Cutoffs, factor: Floats) -> Values:
+    """Return the DCG of each query's best order at every cutoff, for the gain of each label (n_table,)."""
+    if judgments.grades is None:
+        best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(gain)
+        return cumulated(best, cutoffs, gain, factor)
+    # the same from how often each grade occurs in a query
+    order = np.argsort(-gain, kind="stable")
+    place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
+    out = np.empty((cutoffs.size, judgments.groups.n_queries))
+    _count(judgments.groups.boundaries, judgments.grades.of_row, place, gain[order], cutoffs, factor, out)
+    return out
 
 
 def _positive(ideal: Values) -> Values:

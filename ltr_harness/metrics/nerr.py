@@ -56,8 +56,8 @@ class NERR(ERR):
     def _ideal(self, judgments: Judgments, cutoffs: Cutoffs) -> Values:
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
-        stops, utilities = self.stop_probabilities(judgments), self.rank_utilities(judgments, cutoffs)
-        return expected_utility(self, best, best.by_grade(stops), cutoffs, utilities, self.continuation)
+        stops, utilities = self.stops_of_labels(judgments), self.rank_utilities(judgments, cutoffs)
+        return expected_utility(self, best, (best.labels, stops), cutoffs, utilities, self.continuation)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         ideal = self._ideal(judgments, np.array([self.cutoff]))[0]

@@ -30,12 +30,12 @@ class HitsMetric(BinaryMetric):
         raise NotImplementedError
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        is_relevant, n_relevant = self.relevant_rows(judgments)
+        is_relevant, n_relevant = self.relevant_labels(judgments)
         gain = is_relevant.astype(np.float64)
         factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
-            out = cumulated(ranking, cutoffs, gain, factors, by_grade=True)
+            out = cumulated(ranking, cutoffs, gain, factors, by_label=True)
             out *= self.multiple
             out /= np.maximum(self.divisor(np.diff(ranking.offsets), n_relevant, cutoffs[:, np.newaxis]), 1)
             np.minimum(out, 1.0, out=out)  # a count of expected hits may exceed the whole by a rounding error

@@ -82,8 +82,8 @@ class RBP(CumulatedMetric, BinaryMetric):
         assert self.p is not None
         return np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))
 
-    def gains(self, judgments: Judgments) -> Floats:
+    def gain_of_labels(self, judgments: Judgments) -> Floats:
         if not self.graded:
-            return self.relevant_rows(judgments)[0].astype(np.float64)
+            return (judgments.label_table >= self.relevant).astype(np.float64)
         assert self.max_grade is not None  # `resolved` has fixed it
-        return np.minimum(judgments.labels / self.max_grade, 1.0)
+        return np.minimum(judgments.label_table / self.max_grade, 1.0)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import DCG, ERR, MAP, NDCG, RBP, Metric
+from ltr_harness.metrics.core import grammar
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.table import ALIASES, METRICS, catalog
 
@@ -368,6 +369,7 @@ def test_fields_are_checked_once_on_the_way_through_evaluate(monkeypatch: pytest
         whole(metric)
 
     monkeypatch.setattr(NDCG, "__post_init__", count_checks)
+    grammar._parse_built_in.cache_clear()
     names = ["ndcg(gain=linear)@10", "ndcg(gain=linear)@5", "ndcg@10"]
     means = evaluate([1, 0, 2], [2.0, 1.0, 0.5], group_sizes=[3], metrics=names).means
     assert checked == ["10", "5", "10"]

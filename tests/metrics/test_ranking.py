@@ -191,6 +191,9 @@ def test_many_queries_of_one_row() -> None:
 def test_values_by_grade_are_the_values_by_row(labels, compact) -> None:
     ranking = RowRanker(make_judgments(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
     worth = np.sqrt(np.array(labels, dtype=float))
-    index, table = ranking.by_grade(worth)
-    assert table[index].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()
+    table = np.sqrt(ranking.judgments.label_table)
+    assert table[ranking.labels].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()
+    assert ranking.judgments.of_rows(table).tolist() == worth.tolist()
+    flags = ranking.judgments.label_table > 2
+    assert ranking.judgments.count_rows(flags).tolist() == [sum(label > 2 for label in labels)]
     assert (ranking.judgments.grades is not None) == compact

@@ -91,15 +91,15 @@ class Binding:
         self._families = []
         for members in families.values():
             family = self.metrics[members[0]]
-            cutoffs = np.array([self.metrics[i].cutoff for i in members])
-            distinct, position = np.unique(cutoffs, return_inverse=True)
+            cutoffs = [self.metrics[i].cutoff for i in members]
+            distinct = sorted(set(cutoffs))
             # where its values go and which go there: slices where cutoffs ascend side by side, as mostly
-            places: tuple[Any, Any] = np.array(members), position
+            places: tuple[Any, Any] = members, [distinct.index(cutoff) for cutoff in cutoffs]
             neighbours = range(members[0], members[0] + len(members))
-            if members == list(neighbours) and np.array_equal(cutoffs, distinct):
+            if members == list(neighbours) and cutoffs == distinct:
                 places = slice(neighbours.start, neighbours.stop), slice(None)
             order = (family.ties, family.score_precision, family.uses_whole_order)
-            self._families.append((order, family.prepare(judgments.pool, distinct), *places))
+            self._families.append((order, family.prepare(judgments.pool, np.array(distinct)), *places))
 
     def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
         """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.

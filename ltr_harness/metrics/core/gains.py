@@ -53,12 +53,16 @@ def _numbers_by_integer(table: Mapping[int, float], parameter: str, first: int) 
 
 def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:
     """float64 (n_rows,): ``exp`` 2^g - 1 of whole grades, ``exp_real`` of any, ``linear`` g, a table of 0, 1, 2, …"""
-    labels = judgments.labels
+    return judgments.of_rows(gain_of_labels(judgments, gain, metric))
+
+
+def gain_of_labels(judgments: Judgments, gain: str, metric: str) -> Floats:
+    """`gains_of` for each label of `Judgments.label_table`, (n_table,)."""
+    labels = judgments.label_table
     if gain == "linear":
         return labels
     if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
-        by_grade: Floats = np.exp2(np.arange(judgments.grades.representative_row.size)) - 1.0
-        return by_grade[judgments.grades.of_row]
+        return np.asarray(np.exp2(labels) - 1.0)
     if gain != "exp_real":
         names = "gain=linear or gain=exp_real" if gain == "exp" else "gain=linear"
         cure = f"use {names}, or make grades of them (data.grades)"
@@ -101,13 +105,15 @@ def discounts(discount: str, n_ranks: int, metric: str) -> Floats:
 def _refuse(
     judgments: Judgments, bad: Bools, metric: str, reason: str, cure: str, position: str = ""
 ) -> None:
-    """Refuse the labels of rows that are bad, if any are, naming the query of the first."""
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        groups = judgments.groups
+    """Refuse labels that are bad (n_table,), if any row has one, naming the query of the first."""
+    if not bad.any():
+        return
+    rows = np.flatnonzero(judgments.of_rows(bad))
+    if rows.size:
+        row, groups = int(rows[0]), judgments.groups
         raise MetricError(
             f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r}{position} "
-            f"({count_of(int(bad.sum()), 'such row')}){reason}; {cure}"
+            f"({count_of(rows.size, 'such row')}){reason}; {cure}"
         )
 
 
@@ -123,9 +129,13 @@ class GainMetric(Metric):
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
 
+    def gain_of_labels(self, judgments: Judgments) -> Floats:
+        """Return the gain of each label of `Judgments.label_table`, (n_table,)."""
+        return gain_of_labels(judgments, self.gain, self.name)
+
     def gains(self, judgments: Judgments) -> Floats:
         """Return the gain of each row, (n_rows,)."""
-        return gains_of(judgments, self.gain, self.name)
+        return judgments.of_rows(self.gain_of_labels(judgments))
 
     def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"gain": self.gains(judgments)}
@@ -142,10 +152,10 @@ def check_max_grade(metric: str, max_grade: float | None) -> None:
 
 def freeze_max_grade(metric: M, judgments: Judgments) -> M:
     """The metric on a scale; where it asks for one and has none, the largest label ends it, with a notice."""
+    if metric.with_max_grade(1.0) == metric:
+        return metric
     largest = max(float(judgments.labels.max()), 1.0)
     frozen = metric.with_max_grade(largest)
-    if frozen == metric:
-        return metric
     warnings.warn(
         f"{metric} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
         f"({frozen}); set max_grade to the scale's highest grade",
@@ -162,7 +172,7 @@ def refuse_above(
     cure: str = "set max_grade to the scale's highest grade",
 ) -> None:
     """Refuse labels above the scale's highest grade, naming the query."""
-    _refuse(judgments, judgments.labels > max_grade, metric, "", cure, f" is above {limit}")
+    _refuse(judgments, judgments.label_table > max_grade, metric, "", cure, f" is above {limit}")
 
 
 def refuse_label_order(metric: str, ties: str) -> None:

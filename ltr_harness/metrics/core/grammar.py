@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -92,7 +93,18 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
         return _build(name, fields)
     if not isinstance(metric, str):
         raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
-    name, parameters = _parse_name(metric)
+    return _parse_built_in(metric, tool) or _parse_text(metric, tool)
+
+
+@lru_cache(maxsize=1024)
+def _parse_built_in(text: str, tool: str | None) -> Metric | None:
+    """Return the metric; None for one from outside, whose code may be another at the next call."""
+    name, _ = _parse_name(text)
+    return _parse_text(text, tool) if built_in(name) else None
+
+
+def _parse_text(text: str, tool: str | None) -> Metric:
+    name, parameters = _parse_name(text)
     return _build(name, parameters if tool is None else {"as": tool, **parameters})
 
 

@@ -408,8 +408,12 @@ class BinaryMetric(Metric):
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return flags of the relevant documents, and their number in each query."""
-        is_relevant = judgments.labels >= self.relevant
-        return is_relevant, judgments.groups.sum(is_relevant, np.int64)
+        return judgments.labels >= self.relevant, self.relevant_labels(judgments)[1]
+
+    def relevant_labels(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return flags of the relevant ones in `Judgments.label_table`, and the relevant documents of each query."""
+        is_relevant = judgments.label_table >= self.relevant
+        return is_relevant, judgments.count_rows(is_relevant)
 
 
 REFUSED: Any = object()

@@ -49,28 +49,26 @@ class Ranking:
         rows = self.rows + np.repeat(first, np.diff(self.offsets))
         return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.pool_rows)
 
-    def by_grade(self, values: Floats) -> tuple[Ints, Floats]:
-        """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
+    @cached_property
+    def labels(self) -> Ints:
+        """(n_listed,), the place of each listed row's label in `Judgments.label_table`.
 
         A table of a few grades stays in the processor's nearest cache, which values by row do not.
         """
         grades = self.judgments.grades
-        if grades is None:
-            return self.rows, values
-        return self._listed_grades, values[grades.representative_row]
+        return self.rows if grades is None else grades.of_row[self.rows].astype(np.int64)
+
+    @property
+    def label_lists(self) -> Lists:
+        """`lists` with the places of labels instead of rows."""
+        return self.offsets, self.labels, self.tie_end
 
     def by_value(self, values: Floats) -> tuple[Ints, Floats]:
-        """`by_grade` for any values (n_rows,): ties in the order of their values, so no sum depends on row order."""
+        """An index and a table of any values (n_rows,): ties in their order, so no sum depends on row order."""
         ends = self.tie_end + np.repeat(self.offsets[:-1], np.diff(self.offsets))
         if np.array_equal(ends, np.arange(1, ends.size + 1)):
             return self.rows, values
         return self.rows[np.lexsort((values[self.rows], ends))], values
-
-    @cached_property
-    def _listed_grades(self) -> Ints:
-        grades = self.judgments.grades
-        assert grades is not None
-        return grades.of_row[self.rows].astype(np.int64)
 
 
 class RowRanker:
@@ -232,12 +230,19 @@ def select(
                         score = chunk[lane]
                         best = maxima[block + lane]
                         maxima[block + lane] = score if score > best else best
+            # each to its place, without a branch on the outcome; equal ones share the last of their places
+            for i in range(lanes + 1):
+                reaching[i] = -np.inf
             for i in range(lanes):
                 score = maxima[i]
-                n_as_good = 0
+                end = 0
                 for j in range(lanes):
-                    n_as_good += maxima[j] >= score
-                bound = score if n_as_good >= n_wanted and score > bound else bound
+                    end += maxima[j] >= score
+                reaching[end] = score
+            bound_place = n_wanted
+            while bound_place < lanes and reaching[bound_place] == -np.inf:
+                bound_place += 1
+            bound = reaching[bound_place]
 
         n_reaching = 0
         for i in range(n):
