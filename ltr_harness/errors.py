@@ -14,7 +14,6 @@ HarnessError                what went wrong, in the words of the person who has 
 
 import importlib
 import re
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -196,6 +195,8 @@ def optional_module(module: str, needed: str, extra: str) -> Any:
 
 def install_line(extra: str) -> str:
     """The command that installs an extra's packages; it needs neither the clone nor the wheel."""
+    import shlex
+
     return shlex.join(["pip", "install", *(requirements_of(extra) or [f".[{extra}]"])])
 
 

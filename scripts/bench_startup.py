@@ -19,6 +19,7 @@ import numpy as np
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "import numpy": [sys.executable, "-c", "import numpy"],
+    "import numpy, numpy.typing": [sys.executable, "-c", "import numpy, numpy.typing"],
     "import ltr_harness": [sys.executable, "-c", "import ltr_harness"],
     "from ltr_harness.metrics import NDCG": [sys.executable, "-c", "from ltr_harness.metrics import NDCG"],
     "ltr-harness --help": [str(Path(sys.executable).with_name("ltr-harness")), "--help"],

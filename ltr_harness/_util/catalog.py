@@ -1,22 +1,22 @@
 """From a name to the thing it names: explicit tables, imported on first use, with "did you mean"."""
 
-import difflib
+from __future__ import annotations
+
 import importlib
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ltr_harness._util.retired import retirement
-from ltr_harness._util.user_code import installed_names, is_own_file, own_module
 from ltr_harness.errors import UsageError
 
 
 def did_you_mean(name: str, names: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
     """Return a cure that names the closest name, if one is close, and all of them."""
+    import difflib
+
     names = sorted(names)
     lowered = {candidate.lower(): candidate for candidate in names}
     small = name.lower()
@@ -40,6 +40,8 @@ class Catalog:
 
     def names(self) -> list[str]:
         """All names, built in and installed, sorted."""
+        from ltr_harness._util.user_code import installed_names
+
         return sorted({*self.table, *installed_names(self.entry_point_group)})
 
     def checked_name(self, name: str, error: type[UsageError] = UsageError) -> str:
@@ -54,6 +56,8 @@ class Catalog:
         """The object behind a name, or behind ``path/to/file.py:Attribute``."""
         if name in self.table:
             return load_target(self.table[name])
+        from ltr_harness._util.user_code import installed_names, is_own_file
+
         if is_own_file(name):
             target = load_own_file(name, error)
         else:
@@ -73,6 +77,8 @@ class Catalog:
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
     """Refuse a class that has yet to define a method its bases ask for."""
+    import inspect
+
     members = {name: inspect.getattr_static(kind, name, None) for name in dir(kind)}
     missing = [name for name, member in members.items() if getattr(member, "__isabstractmethod__", False)]
     if missing:
@@ -83,6 +89,10 @@ def require_methods(kind: type, place: str, error: type[UsageError] = UsageError
 
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
     """The attribute behind ``path.py:Attribute``."""
+    from pathlib import Path
+
+    from ltr_harness._util.user_code import own_module
+
     text, _, attribute = name.rpartition(":")
     path = Path(text).expanduser()
     if not path.is_file():

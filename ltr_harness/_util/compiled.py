@@ -8,25 +8,22 @@ other therefore live in one file. What lies in the cache is machine code that nu
 here carry their digests; without a folder for them everything is compiled at every start.
 """
 
+from __future__ import annotations
+
 import gc
-import hashlib
-import logging
-import multiprocessing
-import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from types import FunctionType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from ltr_harness._util.files import write_whole
 from ltr_harness.errors import Caution
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-log = logging.getLogger(__name__)
 
 
 class Compiled(Generic[P, R]):
@@ -88,15 +85,20 @@ def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
 
 @cache
 def _say_uncached() -> None:
+    import logging
+    import multiprocessing
+
     if multiprocessing.parent_process() is None:
         text = "no folder for compiled code can be written: every start compiles the metrics again, which takes seconds"
         cure = "set NUMBA_CACHE_DIR to a folder that can be written"
-        log.warning(Caution("uncached-code", "note", text, cure))
+        logging.getLogger(__name__).warning(Caution("uncached-code", "note", text, cure))
 
 
 @cache
 def _cache_class() -> type[Any]:
     """numba's cache of a function, with other files."""
+    from pathlib import Path
+
     from numba.core.caching import FunctionCache
     from numba.core.runtime import rtsys
 
@@ -132,6 +134,10 @@ class _CacheFiles:
 
     def load(self, key: Any) -> Any:
         """Return the saved value; None where it is absent, of another version or damaged."""
+        import hashlib
+        import logging
+        import pickle
+
         path = self._path(key)
         try:
             stored = path.read_bytes()
@@ -139,18 +145,27 @@ class _CacheFiles:
             return None
         digest, content = stored[:32], stored[32:]
         if hashlib.sha256(content).digest() != digest:
-            log.warning(Caution("damaged-file", "note", f"{path} is damaged: it is compiled again"))
+            logging.getLogger(__name__).warning(
+                Caution("damaged-file", "note", f"{path} is damaged: it is compiled again")
+            )
             return None
         made_of, data = pickle.loads(content)
         return pickle.loads(data) if made_of == self._made_of(key) else None
 
     def save(self, key: Any, data: Any) -> None:
+        import hashlib
+        import pickle
+
         from numba.core.serialize import dumps
+
+        from ltr_harness._util.files import write_whole
 
         content = pickle.dumps((self._made_of(key), dumps(data)))
         write_whole(self._path(key), hashlib.sha256(content).digest() + content)
 
     def _path(self, key: Any) -> Path:
+        import hashlib
+
         return self._folder / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.nbk"
 
     def _made_of(self, key: Any) -> tuple[str, Any, str]:

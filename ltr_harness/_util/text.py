@@ -1,15 +1,15 @@
-"""Text for people: counts with their noun, numbers, escapes of control characters, small tables."""
+"""Text for people: counts with their noun, numbers, escapes of control characters, small tables.
 
-import csv
+Every command imports this module, so a function imports by itself what few of them need.
+"""
+
 import dataclasses
 import io
-import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote
 
 _FORMS = {"is": "are", "was": "were", "has": "have"}
 
@@ -100,6 +100,8 @@ def _signs_in(scheme: str, user: str) -> bool:
 
 
 def _hide_value(match: re.Match[str]) -> str:
+    from urllib.parse import unquote
+
     before, name, value = match.groups()
     user, sign, _ = unquote(value).rpartition("@")  # an address within the address
     held = _SECRET.search(unquote(name)) or (sign and ":" in user)
@@ -167,6 +169,8 @@ def _csv_value(value: Any) -> Any:
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN."""
+    import csv
+
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     for row in rows:
@@ -176,7 +180,7 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 def plain_number(value: float) -> str:
     """Shortest text without exponent that reads back as the same number."""
-    import numpy as np  # slower than the rest of this module, which every command imports
+    import numpy as np
 
     return np.format_float_positional(value, trim="-")
 
@@ -216,4 +220,6 @@ def json_value(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """The same as indented text."""
+    import json
+
     return json.dumps(json_value(value), indent=2)
