@@ -1,7 +1,7 @@
 """Folds in time: train on the past, test on what follows, several times, back from the data's last midnight."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal
@@ -80,7 +80,17 @@ class TimeFolds:
     def divide(self, groups: QueryGroups, days: Days) -> "list[TimeFold]":
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""
         folds = self._newest_first(_date(int(days.min())), _date(int(days.max()) + 1))
-        return [_with_queries(fold, groups, days) for fold in reversed(folds)]
+        order = np.argsort(days, kind="stable").astype(np.int64)
+        ascending_days = days[order]
+        in_order = np.array_equal(ascending_days, days)
+
+        def queries_of(part: FoldPart) -> Ints:
+            edges = [(edge - _EPOCH).days for edge in (part.begin, part.end)]
+            first, after = np.searchsorted(ascending_days, edges)
+            queries = order[first:after]
+            return queries if in_order else np.sort(queries)  # in order, parts share memory
+
+        return [_with_queries(fold, groups, queries_of) for fold in reversed(folds)]
 
     def _newest_first(self, first: date, end: date) -> "list[TimeFold]":
         """Return the folds of data from the day `first` to before the day `end`, still without queries."""
@@ -155,12 +165,13 @@ class TimeFolds:
         return TimeFold({"train": FoldPart(begin, end), **dict(reversed(parts.items()))})
 
 
-def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFold":
+def _with_queries(
+    fold: "TimeFold", groups: QueryGroups, queries_of: Callable[["FoldPart"], Ints]
+) -> "TimeFold":
     """Return a fold with the numbers of each part's queries; raise where a part has few."""
     parts = {}
     for name, part in fold.parts.items():
-        begin, after = ((edge - _EPOCH).days for edge in (part.begin, part.end))
-        queries = np.flatnonzero((days >= begin) & (days < after)).astype(np.int64)
+        queries = queries_of(part)
         if queries.size < _FEW_QUERIES:
             found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
             cure = "a longer part, fewer folds (at_most), or data without such holes"

@@ -106,6 +106,17 @@ def test_a_query_is_tested_once() -> None:
     assert np.unique(tested).size == tested.size
 
 
+def test_parts_are_ascending_numbers_of_queries_in_any_order_of_their_days() -> None:
+    rule = TimeFolds(**spans(test="1 week", valid="3 days", gap="1 day", train="20 days"))
+    in_order = np.repeat(np.arange(19_000, 19_090), 3)
+    for query_days in (in_order, np.random.default_rng(0).permutation(in_order)):
+        for fold in rule.divide(groups(query_days.size), query_days):
+            for part in fold.parts.values():
+                begin, end = (np.datetime64(edge).astype(int) for edge in (part.begin, part.end))
+                expected = np.flatnonzero((query_days >= begin) & (query_days < end))
+                assert np.array_equal(part.queries, expected)
+
+
 def test_days_are_those_of_the_time_zone() -> None:
     times = np.array(["2024-03-30T23:30:00Z", "2024-03-31T22:30:00Z", "2024-10-27T23:30:00Z"])
     found = days_of(

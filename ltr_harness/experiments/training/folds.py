@@ -212,11 +212,11 @@ class FoldReader:
         if DAY in file_set.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")
-        dates = self._days.astype("datetime64[D]").astype(np.str_)
 
         def load_dated(queries: NDArray[np.int64], source: str) -> RankingDataset:
             part = file_set.dataset.take(queries, source)
-            return replace(part, query_attributes={**part.query_attributes, DAY: dates[queries]})
+            dates = self._days[queries].astype("datetime64[D]").astype(np.str_)
+            return replace(part, query_attributes={**part.query_attributes, DAY: dates})
 
         fold = next(fold for fold in self.time_folds if fold.name == name)
         parts = {}
