@@ -15,9 +15,17 @@ from typing import Any
 import hypothesis
 import pytest
 
-# A busy machine is no failure.
-hypothesis.settings.register_profile("patient", deadline=None)
-hypothesis.settings.load_profile("patient")
+# A busy machine is no failure. What stays the same is tried on other examples each time, on fewer in an ordinary run.
+hypothesis.settings.register_profile("all", deadline=None)
+hypothesis.settings.register_profile("ordinary", deadline=None, max_examples=30)
+hypothesis.settings.load_profile("all")
+
+
+def examples(most: int, **more: Any) -> hypothesis.settings:
+    """Return settings of a property: `most` examples with the slow tests, three tenths of them otherwise."""
+    share = hypothesis.settings.default.max_examples / 100  # of the profile
+    return hypothesis.settings(max_examples=round(share * most), **more)
+
 
 # What 7,000 tests import and make stays, and hardly anything is garbage: searched as often as Python does by default,
 # it takes a tenth of a session.
@@ -49,6 +57,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not long" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return True if b"\npytestmark = pytest.mark.long\n" in collection_path.read_bytes() else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "not slow" in config.option.markexpr:
+        hypothesis.settings.load_profile("ordinary")
 
 
 def pytest_report_header() -> str:

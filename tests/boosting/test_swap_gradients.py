@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.swap_change import SwapChange
+from tests.conftest import examples
 
 METRICS = [
     "ndcg",
@@ -96,7 +97,7 @@ def written_out(
     sigma=st.sampled_from([0.5, 1.0, 2.0]),
     norm=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @pytest.mark.long
 def test_they_are_the_pairs_written_out(
     metric: str, rows: list[tuple[int, int]], truncation: int, sigma: float, norm: bool

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult, _common_letters, _letter, value_bounds
+from tests.conftest import examples
 
 
 def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Comparison:
@@ -39,7 +40,7 @@ def test_best_first_also_where_lower_is_better() -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.lists(st.sampled_from([0.0, 0.03, 0.06, 0.1, 0.2, 0.5]), min_size=2, max_size=8))
 def test_a_common_letter_if_and_only_if_not_different(shifts: list[float]) -> None:
     comparison = models(shifts)

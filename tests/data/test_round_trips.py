@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
@@ -20,6 +20,7 @@ from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.writers import format_of, subtopic_columns, write_dataset
 from ltr_harness.errors import DataError
+from tests.conftest import examples
 
 FILES = {
     "rows.txt": Letor,
@@ -108,7 +109,7 @@ def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset
 
 @pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(datasets())
 def test_round_trip(tmp_path: Path, file: str, dataset: RankingDataset) -> None:
     kind = FILES[file]

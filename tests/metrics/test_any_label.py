@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -27,6 +27,7 @@ from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.lightgbm import LightGBMRanker
 from ltr_harness.models.ranker import TrainingFacts
 from ltr_harness.models.xgboost import XGBoostRanker
+from tests.conftest import examples
 
 
 def returns(
@@ -91,7 +92,7 @@ def test_by_hand() -> None:
 values = st.lists(st.tuples(st.floats(-100, 100, width=16), st.integers(0, 2)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(rows=values, k=st.integers(1, 8))
 def test_mean_over_all_orders_of_equal_scores(rows: list[tuple[float, int]], k: int) -> None:
     labels, scores = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

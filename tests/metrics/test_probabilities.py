@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
@@ -20,6 +20,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Binding, Brier, LogLoss, parse_metric
+from tests.conftest import examples
 
 LARGEST = 36.04365338911715  # -log of the machine epsilon
 Races = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
@@ -82,7 +83,7 @@ def test_missed_documents_have_the_probability_0() -> None:
     np.testing.assert_array_equal(listed["brier"].per_query, values[1])
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     rows=st.lists(st.tuples(st.integers(-1, 2), st.floats(-1e308, 1e308)), min_size=1, max_size=8),
     shift=st.floats(-5, 5),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,6 +14,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
+from tests.conftest import examples
 
 TINY = 5e-324  # the smallest denormal
 
@@ -89,7 +90,7 @@ SHAPES = (
 
 
 @pytest.mark.long
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(
     sizes=st.lists(st.integers(1, 300), min_size=1, max_size=5),
     depth=st.one_of(st.none(), st.integers(1, 70), st.integers(240, 270)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import evaluate, evaluate_runs, run_experiment
@@ -25,6 +25,7 @@ from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.readers.trec import join, read_qrels, read_run
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import ERRIA, AlphaNDCG, bind
+from tests.conftest import examples
 
 BOTH = ["alpha_ndcg", "err_ia(max_grade=1)"]
 
@@ -80,7 +81,7 @@ def test_one_subtopic_is_the_metric_without() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.integers(2, 5).flatmap(
         lambda n: st.lists(st.lists(st.integers(0, 1), min_size=3, max_size=3), min_size=n, max_size=n)

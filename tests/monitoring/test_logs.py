@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.logs.log import open_log
@@ -22,6 +22,7 @@ from ltr_harness.monitoring import queries
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from tests.conftest import examples
 
 CONFIG = load_monitor_config(
     {
@@ -95,7 +96,7 @@ def test_folders_and_partitions(table: pa.Table, digest: str, tmp_path: Path) ->
 
 
 @pytest.mark.long
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=25),
     st.integers(1, 40),

@@ -16,7 +16,6 @@ import pytest
 import xgboost
 import yaml
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from packaging.version import Version
 
@@ -32,6 +31,7 @@ from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.reading import query_table
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.result import json_schema as result_schema
+from tests.conftest import examples
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -286,7 +286,7 @@ def scored_rows(draw: st.DrawFn) -> tuple[list[int], list[float], list[float]]:
 
 @pytest.mark.long
 @given(scored_rows())
-@examples(max_examples=30, deadline=None)
+@examples(30)
 def test_counts_are_those_of_a_loop(case: tuple[list[int], list[float], list[float]]) -> None:
     sizes, scores, steps = case
     query = np.repeat([f"q{i}" for i in range(len(sizes))], sizes)

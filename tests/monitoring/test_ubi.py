@@ -16,7 +16,6 @@ import pyarrow.parquet as parquet
 import pytest
 import yaml
 from hypothesis import HealthCheck, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from ltr_harness.data.logs.ubi import Ubi, impressions_and_events
@@ -24,6 +23,7 @@ from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import ConfigError, DataError, HarnessError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
+from tests.conftest import examples
 
 Cli = Callable[..., tuple[int, str, str]]
 Documents = list[dict[str, Any]]
@@ -388,7 +388,7 @@ FIELDS = [
 
 
 @pytest.mark.long
-@examples(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 13), st.sampled_from(FIELDS), ODD), min_size=1, max_size=4),
     st.sampled_from([SETTINGS, BY_EVENTS]),

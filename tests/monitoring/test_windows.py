@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.monitoring import monitor
@@ -18,6 +18,7 @@ from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
+from tests.conftest import examples
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
@@ -68,7 +69,7 @@ def test_a_window_is_shorter_or_longer_when_the_clocks_change(day: str, hours: l
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.integers(1_700_000_000, 1_800_000_000), min_size=1, max_size=20),
     st.sampled_from(["1h", "2h", "6h", "12h", "1d", "2d", "7d", "30m"]),

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import compare
@@ -19,6 +19,7 @@ from ltr_harness.report import ReportData
 from ltr_harness.report.blocks import Chart, Table
 from ltr_harness.report.charts import file_spec
 from ltr_harness.report.sections.precision_recall import LEVELS, interpolated_precision, section
+from tests.conftest import examples
 
 
 def curve(
@@ -79,7 +80,7 @@ def exact_precisions(relevant: list[int], scores: list[int]) -> list[Fraction]:
 
 
 @pytest.mark.long
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4)), min_size=1, max_size=12),

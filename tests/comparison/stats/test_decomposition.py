@@ -7,13 +7,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.comparison.stats.two_samples import Sample, difference
 from ltr_harness.monitoring.stats.adjustment import Decomposition, decompose
+from tests.conftest import examples
 
 
 def test_cells_that_one_side_lacks_are_no_mix() -> None:
@@ -77,7 +78,7 @@ def test_where_queries_of_a_cell_are_alike_all_is_mix() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
 def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cells: int) -> None:
     random = np.random.default_rng(seed)

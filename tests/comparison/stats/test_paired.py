@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -22,6 +22,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
 )
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method, Test
+from tests.conftest import examples
 
 A = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3])
 B = np.array([1, 1 / 10, 1, 1 / 15])
@@ -171,7 +172,7 @@ class TestSignFlip:
         assert len(set(lines)) == 2
 
     @pytest.mark.long
-    @settings(max_examples=50, deadline=None)
+    @examples(50)
     @given(st.lists(st.floats(-1, 1), min_size=2, max_size=12))
     def test_properties(self, values: list[float]) -> None:
         d = paired_differences(np.array(values), np.zeros(len(values)))

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import DataError
+from tests.conftest import examples
 
 GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n"
 
@@ -252,7 +253,7 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | N
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(tokens, max_size=12).flatmap(lambda parts: st.sampled_from([" ".join(parts), "".join(parts)]))
 )
@@ -278,7 +279,7 @@ def test_reading_agrees_with_the_grammar(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_no_bytes_crash_it(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "fuzz.txt").write_bytes(content)

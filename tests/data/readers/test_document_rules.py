@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate_runs
 from ltr_harness.cli import cli
 from ltr_harness.data.readers import document_rules
 from ltr_harness.errors import DataError, NotComparableError, UsageError
+from tests.conftest import examples
 
 RELEVANT = {"q1": {"d1", "d3"}, "q2": {"d1"}}
 CHUNKS = {"q1": ["d2#1", "d2#2", "d1#1", "d1#2", "d3#0"], "q2": ["d9#0", "d9#4", "d1#0", "d4"]}
@@ -62,7 +63,7 @@ def test_ids_that_repeat_are_one_document_and_refused_without_a_word() -> None:
         evaluate_runs(RELEVANT, lists, ["mrr"])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=15, unique=True))
 def test_max_passage_as_pyserini_has_it(chunks: list[tuple[int, int]]) -> None:
     """Pyserini's rule: keep the first hit of each document and number the ranks anew."""

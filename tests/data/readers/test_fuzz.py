@@ -11,17 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
+from tests.conftest import examples
 
 pytestmark = pytest.mark.long
 
-quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+quick = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 cells = st.sampled_from(
     ["1", "0", "2.5", "-1", "", "NULL", "nan", "inf", "1e400", "1e39", "x", '"1"',

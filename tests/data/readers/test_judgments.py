@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
@@ -28,6 +28,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.experiments.inspection.agreement import agreement
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.evaluation import evaluate
+from tests.conftest import examples
 
 ROWS = pd.DataFrame(
     {
@@ -56,7 +57,7 @@ def missed_of(dataset: RankingDataset) -> list[tuple[str, str, float]]:
     return [(str(query), str(document), label) for query, document, label in cells]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=1, max_size=25, unique=True),
     st.lists(
@@ -372,7 +373,7 @@ def test_letor_rows_find_their_judgments_by_the_ids_in_comments(tmp_path: Path) 
 RULES: list[OneLabel] = ["majority", "mean", "max", "median"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3)), min_size=1, max_size=60),
     st.sampled_from(RULES),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
@@ -24,6 +24,7 @@ from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers import text_files as files
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import Caution, DataError
+from tests.conftest import examples
 
 
 def read_texts(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
@@ -298,7 +299,7 @@ rows = st.lists(
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(queries=st.lists(rows, min_size=1, max_size=4), data=st.data())
 def test_what_is_written_is_read(
     tmp_path: Path, queries: list[list[tuple[float, list[float | None]]]], data: st.DataObject

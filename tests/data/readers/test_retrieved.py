@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -31,6 +31,7 @@ from ltr_harness.experiments.training.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.evaluation import evaluate
+from tests.conftest import examples
 
 # Query 8, in the middle, has no candidate.
 ROWS = """\
@@ -337,7 +338,7 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pools())
 def test_metrics_are_those_of_everything_of_which_a_part_is_listed(
     tmp_path: Path, pool: dict[str, Any]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.cli import cli
@@ -21,6 +21,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import DataError
+from tests.conftest import examples
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -187,7 +188,7 @@ def test_tables_of_every_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=30)
+@examples(30)
 @given(st.permutations(range(5)), st.sampled_from(NAMES))
 def test_every_order_of_the_rows_gives_the_same_scores(order: list[int], names: tuple[str, str]) -> None:
     head, *lines = IN_ORDER.splitlines()

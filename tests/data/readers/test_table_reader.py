@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -25,6 +25,7 @@ from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.parquet import Parquet, ParquetTable
 from ltr_harness.data.readers.rows import SHOWN, limited
 from ltr_harness.errors import Caution, DataError, Problem
+from tests.conftest import examples
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,visits
@@ -370,7 +371,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_siz
 
 
 @pytest.mark.long
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([("'=", 0.0, None), ("''@a", 1.0, 2.0), ("=", 2.0, 1.0)])
 @given(
     st.lists(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.readers import trec_lines
@@ -20,6 +20,7 @@ from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
+from tests.conftest import examples
 
 Write = Callable[..., Path]
 
@@ -136,7 +137,7 @@ def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data())
 def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory: Any) -> None:
     """Names, numbers and places, against `str.split` and `float`; blocks of three lines, so that names meet again."""
@@ -450,7 +451,7 @@ _RUN = st.dictionaries(
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(qrels=_QRELS, run=_RUN)
 def test_any_join_gives_trec_evals_numbers(tmp_path_factory: Any, qrels: Any, run: Any) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs the extra `oracles`")

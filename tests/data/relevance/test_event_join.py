@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.columns import Ids, _hash
@@ -15,6 +15,7 @@ from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.relevance.events import match_events
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.load import load_monitor_config
+from tests.conftest import examples
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +63,7 @@ def table(rows: list[tuple[str | None, str | None, int]], coded: bool) -> pa.Tab
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(log=tables, events=tables, batch=st.integers(1, 30), coded=st.booleans())
 def test_every_event_finds_what_a_search_of_all_pairs_finds(
     log: list[Any], events: list[Any], batch: int, coded: bool

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.models.trees.forest import LEAF, NAN, NEVER, ZERO, Forest, InnerNode, Tree
 from ltr_harness.models.trees.formats import catalog
+from tests.conftest import examples
 
 ENGINES = ["opensearch", "elasticsearch"]
 EVERY = [*ENGINES, "elasticsearch-native"]
@@ -113,14 +114,14 @@ def in_every_form(world, folder):
 
 
 @given(world=worlds())
-@settings(max_examples=8)
+@examples(27)
 def test_the_scores_are_the_models_by_the_rules_of_the_engine(world, tmp_path_factory):
     in_every_form(world, tmp_path_factory.mktemp("world"))
 
 
 @pytest.mark.slow
 @given(world=worlds())
-@settings(max_examples=100)
+@examples(100)
 def test_the_scores_of_many_models(world, tmp_path_factory):
     in_every_form(world, tmp_path_factory.mktemp("world"))
 
