@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,11 +13,22 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate, run_experiment
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Paragraph, Table, plain_text
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Bullets,
+    Choice,
+    Details,
+    Paragraph,
+    Table,
+    plain_text,
+    walk,
+)
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import conventions, queries, ties
 from ltr_harness.report.sections.conventions import recompute
@@ -207,7 +219,7 @@ def test_the_largest_gains_and_losses(stored_report: ReportData) -> None:
 def test_a_query_opens_to_both_lists(stored_report: ReportData, rows: TestRows) -> None:
     won, _ = queries.changes(stored_report, stored_report.rivals[0])
     first = open_queries(queries.section(stored_report))[0]
-    assert first.summary.startswith(f"{won[0].query}: ")
+    assert first.summary.startswith(f"({won[0].difference:+.4f}) {won[0].query}, intent ")
     (table,) = first.blocks
     assert isinstance(table, Table)
     at = rows.rows_of(won[0].query)
@@ -215,8 +227,10 @@ def test_a_query_opens_to_both_lists(stored_report: ReportData, rows: TestRows) 
         scores, labels = rows.scores(model)[at], rows.judgments.labels[at]
         order = np.argsort(-scores, kind="stable")[:10]
         assert [row[side] for row in table.rows] == [f"row {row}" for row in order]
-        shown = [cell.text for row in table.rows if isinstance(cell := row[side + 1], Badge)]
-        assert shown == [f"{labels[row]:g}" for row in order]
+        expected = [f"{labels[row]:g}" for row in order]
+        assert [row[side + 1] for row in table.rows] == [
+            text if text == "0" else Badge(text, "good") for text in expected
+        ]
         assert [row[side + 2] for row in table.rows] == [f"{scores[row]:.4g}" for row in order]
     # every row's place in the other list leads back to it
     for place, row in enumerate(table.rows):
@@ -235,7 +249,7 @@ def test_lists_stay_on_the_page(stored_report: ReportData) -> None:
     report = build_report(stored_report)
     assert not [table.name for table in report.tables if table.name.startswith("lists_")]
     assert "changed_queries" in [table.name for table in report.tables]
-    assert not re.search(r"\| Rank by ", markdown.render(report))
+    assert not re.search(r"\| Other rank ", markdown.render(report))
 
 
 def test_the_seed_of_the_lists_is_said(stored_report: ReportData) -> None:
@@ -284,3 +298,42 @@ def test_changed_scores_are_refused(stored_report: ReportData, tmp_path: Path) -
     damaged = dataclasses.replace(stored_report, runs=copies)
     with pytest.raises(DataError, match=r"test_scores\.parquet: not the file its record\.json describes"):
         build_report(damaged)
+
+
+def test_changed_queries_show_the_difference_first_and_what_the_query_is(
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
+) -> None:
+    """Attributes stand beside the id; a text that nearly every query has alone is the query's own."""
+    n = 40
+    attributes = {
+        "query_text": np.array([f"red shoes {number}" for number in range(n)]),
+        "market": np.array(["de", "fr"] * (n // 2)),
+        "rows": np.full(n, 7),
+    }
+    systems = [
+        dataclasses.replace(
+            make_system(name, 0.1 * at, n=n, empty=0, metrics=["ndcg@10"]), query_attributes=attributes
+        )
+        for at, name in enumerate("AB")
+    ]
+    (table,) = (
+        block
+        for block in walk(tuple(queries.section(make_data(systems=systems, with_runs=False))), page=True)
+        if isinstance(block, Table)
+    )
+    assert [column.label for column in table.columns][:4] == ["Difference", "Query", "Attributes", "Model"]
+    for row in table.rows:
+        number = int(str(row[1])) - 10_000
+        assert row[2] == f"“red shoes {number}”, market {'de' if number % 2 == 0 else 'fr'}"
+
+
+def test_the_page_has_the_contenders_and_files_have_all_changed_queries(stored_report: ReportData) -> None:
+    content = tuple(queries.section(stored_report))
+    named = {}
+    for page in (True, False):
+        tables = (block for block in walk(content, page=page) if isinstance(block, Table))
+        named[page] = {
+            row[3].name for table in tables if table.name == "changed_queries" for row in table.rows
+        }  # type: ignore[union-attr]
+    assert named[True] == set(stored_report.contenders)
+    assert named[False] == set(stored_report.rivals)

@@ -18,7 +18,7 @@ from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.presets import OF_CANDIDATES
 from ltr_harness.metrics.explain import differences_in_words, other_definitions
 from ltr_harness.report import formats
-from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, TwoForms, code
 from ltr_harness.report.data import ReportData, computed_once, same_k
 from ltr_harness.report.stored_scores import TestRows
 
@@ -55,8 +55,10 @@ def section(data: ReportData) -> list[Block]:
     finding = f"{first} of {row.model} from {formats.metric(row.zero)} to {formats.metric(row.one)}"
     blocks: list[Block] = [Heading("Other conventions", finding=finding), Paragraph(introduction), table]
     if other_metrics := [metric for metric in metrics if metric != first]:
-        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in other_metrics)
-        blocks.append(Details(f"The other {count_of(len(other_metrics), 'metric')}", tuple(tables)))
+        tables = tuple(_table(data, metric, f"conventions_{files[metric]}") for metric in other_metrics)
+        summary = f"The other {count_of(len(other_metrics), 'metric')}"
+        page_table = _table_of_metrics(data, other_metrics)
+        blocks.append(TwoForms((Details(summary, (page_table,)),), (Details(summary, tables),)))
     return blocks
 
 
@@ -73,6 +75,29 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             Column("zero", "metric"): lambda row: row.zero,
             Column("Share f", "percent", hint=share_hint): lambda row: row.share,
         },
+    )
+
+
+def _table_of_metrics(data: ReportData, metrics: Sequence[str]) -> Table:
+    """Return the means of the contenders and the baseline at several metrics as one table, for the page."""
+    shown_models = [name for name in data.models if name in (*data.contenders, data.baseline)]
+    return Table.of(
+        "conventions_others",
+        "Means of the other metrics under the three rules for queries without relevant documents.",
+        [
+            row
+            for metric in metrics
+            for name in shown_models
+            if (row := means(data, name, metric)) is not None
+        ],
+        {
+            Column("Metric"): lambda row: row.metric,
+            Column("Model"): lambda row: data.model_name(row.model),
+            Column("skip", "metric"): lambda row: row.skip,
+            Column("one", "metric"): lambda row: row.one,
+            Column("zero", "metric"): lambda row: row.zero,
+        },
+        sortable=False,
     )
 
 

@@ -69,6 +69,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
         tuple(rows),
         footer=(("queries", *counts),),
         footnotes=(_marks_in_words(data),) if data.rivals else (),
+        sortable=not intervals,
     )
 
 

@@ -1,6 +1,7 @@
 """Each model's difference from the baseline, query by query."""
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -50,7 +51,11 @@ def section(data: ReportData) -> list[Block]:
     if other_metrics:
         files = formats.file_names(other_metrics)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in other_metrics)
-        content.append(blocks.Details(f"The other {count_of(len(other_metrics), 'metric')}", tables))
+        summary = f"The other {count_of(len(other_metrics), 'metric')}"
+        page_table = _table_of_metrics(data, other_metrics)
+        content.append(
+            blocks.TwoForms((blocks.Details(summary, (page_table,)),), (blocks.Details(summary, tables),))
+        )
     return content
 
 
@@ -68,6 +73,27 @@ def _finding(data: ReportData) -> str:
     if detectable:
         finding += f"; {formats.metric(detectable[0])} could have been shown"
     return finding
+
+
+def _table_of_metrics(data: ReportData, metrics: Sequence[str]) -> Table:
+    """Return the contenders at several metrics as one table, for the page."""
+    joint = next((word for metric in metrics if (word := data.joint(metric))), "")
+    return Table.of(
+        "paired_others",
+        ("Contenders against ", blocks.code(data.baseline), f" at the other {data.weighted}metrics."),
+        [data.comparison.paired(model, metric) for metric in metrics for model in data.contenders],
+        {
+            Column("Metric"): lambda pair: pair.metric,
+            Column("Model"): lambda pair: data.model_name(pair.model),
+            Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
+            Column(f"Difference [{joint}{data.confidence_label} CI]", "difference"): Estimate.of,
+            Column("Relative", "relative"): lambda pair: pair.relative,
+            Column("Win / tie / loss", "tally"): lambda pair: (
+                f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
+            ),
+            Column(f"{joint}p", "p"): lambda pair: pair.p_corrected,
+        },
+    )
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:

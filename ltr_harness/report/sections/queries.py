@@ -1,7 +1,7 @@
 """The queries that changed most, with both ranked lists."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -10,17 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.comparability import LABEL_FACTS
+from ltr_harness.comparison.contrasts import WEIGHT
 from ltr_harness.comparison.stats.cluster_sums import TIE
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.report import formats
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table, TwoForms
 from ltr_harness.report.data import ReportData, at_each_metric, computed_once
 from ltr_harness.report.stored_scores import TestRows
 
 N_PER_MODEL = 5  # largest gains shown per model, and as many losses
 
 N_IN_TOTAL = 100
-"""Upper bound of queries over all models, so that the page stays small; every model keeps one of each."""
+"""Upper bound of queries over all models, so that the report stays small; every model keeps one of each."""
+
+N_LISTS = 20
+"""Upper bound of queries whose ranked lists the page has, over all contenders; each keeps one of each."""
+
+LONGEST = 60  # characters of a query's text, or of another attribute
 
 DEPTH = 20  # documents shown of a list at most; K where it is smaller
 
@@ -54,7 +62,8 @@ def section(data: ReportData) -> list[Block]:
         seed = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
         introduction += (
             f"A query opens to both ranked lists, those of {seed}: the first {_depth(data)} documents with label "
-            "and score, equal scores in the order of the file, and the rank of each in the other list."
+            "and score, equal scores in the order of the file, and the rank of each in the other list, with an arrow "
+            "to where this list has it."
         )
     heading = Heading("Queries that changed most", finding=_finding(data))
     return [heading, Paragraph(introduction), *at_each_metric(data, partial(_changed_query_blocks, data))]
@@ -92,32 +101,67 @@ def _changed_query_blocks(data: ReportData, metric: str, suffix: str) -> list[Bl
     queries = all_changes(gains)
     if not queries:
         return []
-    table = Table.of(
-        f"changed_queries{suffix}",
-        f"Largest gains and losses per query at {metric}.",
-        queries,
-        {
-            Column("Model"): lambda change: data.model_name(change.model),
-            Column("Query", "code"): lambda change: change.query,
-            Column(data.baseline, "metric"): lambda change: change.baseline_value,
-            Column("Model's", "metric"): lambda change: change.value,
-            Column("Difference", "difference"): lambda change: change.difference,
-            Column("Documents", "count"): lambda change: change.rows,
-            Column("Relevant documents", "count"): lambda change: change.relevant,
-        },
-    )
+    contenders_queries = [change for change in queries if change.model in data.contenders]
+    table, complete = (_table(data, changes, metric, suffix) for changes in (contenders_queries, queries))
     if metric != data.primary or data.rows is None:
-        return [table]
-    lists = _ranked_lists(data, data.rows, gains)
-    return [*lists, Details("All of these queries as one table", (table,))]
+        return [TwoForms((table,), (complete,))]
+    summary = "All of these queries as one table"
+    forms = TwoForms((Details(summary, (table,)),), (Details(summary, (complete,)),))
+    return [*_ranked_lists(data, data.rows, gains), forms]
+
+
+def _table(data: ReportData, queries: Sequence[ChangedQuery], metric: str, suffix: str) -> Table:
+    attributes_of = _attributes_in_words(data)
+    columns: dict[Column, Callable[[ChangedQuery], Cell]] = {
+        Column("Difference", "difference"): lambda change: change.difference,
+        Column("Query", "code"): lambda change: change.query,
+    }
+    if any(attributes_of.values()):
+        columns[Column("Attributes")] = lambda change: attributes_of[change.query]
+    columns |= {
+        Column("Model"): lambda change: data.model_name(change.model),
+        Column(data.baseline, "metric"): lambda change: change.baseline_value,
+        Column("Model's", "metric"): lambda change: change.value,
+        Column("Documents", "count"): lambda change: change.rows,
+        Column("Relevant documents", "count"): lambda change: change.relevant,
+    }
+    caption = f"Largest gains and losses per query at {metric}."
+    return Table.of(f"changed_queries{suffix}", caption, queries, columns, ten_rows=True)
+
+
+@computed_once
+def _attributes_in_words(data: ReportData) -> dict[str, str]:
+    """Return the attributes of each query by its id: its text first, then names with values."""
+    baseline = data.comparison.system(data.baseline)
+    parts: list[list[str]] = [[] for _ in range(len(baseline.query_ids))]
+    for name, values in baseline.query_attributes.items():
+        if name in LABEL_FACTS or name == WEIGHT or is_computed_column(name):
+            continue
+        is_text = values.dtype.kind not in "biufM" and 2 * len(set(values.tolist())) > values.size
+        for query_parts, value in zip(parts, values.tolist(), strict=True):
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            if is_text:
+                query_parts.insert(0, f"“{_shortened(text)}”")
+            else:
+                query_parts.append(f"{name} {_shortened(text)}")
+    return {
+        str(query): ", ".join(query_parts)
+        for query, query_parts in zip(baseline.query_ids.tolist(), parts, strict=True)
+    }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _ranked_lists(data: ReportData, rows: TestRows, gains: Mapping[str, Changes]) -> list[Block]:
-    """Return for each model that has changed queries their ranked lists beside the baseline's."""
+    """Return the ranked lists of each contender's changed queries beside the baseline's."""
     blocks: list[Block] = []
     numbers = itertools.count(1)  # in the names of tables
     baseline_scores = rows.scores(data.baseline)
-    for model, (largest_gains, largest_losses) in gains.items():
+    n_each = max(1, N_LISTS // (2 * len(data.contenders)))
+    for model in data.contenders:
+        largest_gains, largest_losses = (side[:n_each] for side in gains[model])
         model_blocks: list[Block] = []
         for heading, queries in (("Largest gains", largest_gains), ("Largest losses", largest_losses)):
             if not queries:
@@ -128,7 +172,7 @@ def _ranked_lists(data: ReportData, rows: TestRows, gains: Mapping[str, Changes]
                 model_blocks.append(_side_by_side(data, rows, change, scores, f"lists_{next(numbers)}"))
         if model_blocks:
             title = f"{model} against {data.baseline}"
-            is_first = model == next(iter(gains))
+            is_first = model == data.contenders[0]
             blocks.append(Details(title, tuple(model_blocks), page_only=True, open=is_first))
     return blocks
 
@@ -199,8 +243,7 @@ def _side_by_side(
         other_cells = _document_cells(model, baseline, position, names, labels)
         lines.append((position + 1, *cells, *other_cells))
     columns = [Column("Rank", "count")]
-    columns += _list_columns(heading, data.baseline, change.model)
-    columns += _list_columns(heading, change.model, data.baseline)
+    columns += _list_columns(heading, data.baseline) + _list_columns(heading, change.model)
     n_documents = count_of(labels.size, "document")
     table = Table(
         name,
@@ -210,9 +253,11 @@ def _side_by_side(
         footnotes=_missed_documents(data, rows, change.query),
         sortable=False,
     )
+    attributes = _attributes_in_words(data)[change.query]
+    query_text = f"{change.query}, {attributes}" if attributes else change.query
     return Details(
-        f"{change.query}: {formats.metric(change.baseline_value)} → {formats.metric(change.value)} "
-        f"({formats.difference(change.difference)}), {n_documents}, {int((labels > 0).sum()):,} relevant",
+        f"({formats.difference(change.difference)}) {query_text}: {formats.metric(change.baseline_value)} → "
+        f"{formats.metric(change.value)}, {n_documents}, {int((labels > 0).sum()):,} relevant",
         (table,),
         page_only=True,
     )
@@ -229,17 +274,17 @@ def _document_cells(
         arrow = " ↑"
     elif rank > other_rank:
         arrow = " ↓"
-    label = Badge(f"{labels[row]:g}", "good" if labels[row] > 0 else "muted")
+    label_text = f"{labels[row]:g}"
+    label = Badge(label_text, "good") if labels[row] > 0 else label_text
     return names[row], label, f"{ranked.scores[row]:.4g}", f"{other_rank}{arrow}"
 
 
-def _list_columns(heading: str, model: str, other: str) -> list[Column]:
-    arrow_hint = "The arrow points to where this list has the document."
+def _list_columns(heading: str, model: str) -> list[Column]:
     return [
         Column(heading, group=model),
-        Column("Label", group=model),
+        Column("Label", "tally", group=model),
         Column("Score", "tally", group=model),
-        Column(f"Rank by {other}", "tally", group=model, hint=arrow_hint),
+        Column("Other rank", "tally", group=model),
     ]
 
 

@@ -175,14 +175,17 @@
   const tell = (view) => view.signal("picked", [...picked]).runAsync();
   const show = () => {
     document.body.classList.toggle("some-picked", picked.size > 0);
-    for (const row of all("tr[data-model]")) row.classList.toggle("picked", picked.has(row.dataset.model));
-    for (const button of all("button.model")) button.setAttribute("aria-pressed", picked.has(button.closest("tr").dataset.model));
+    for (const button of all("button.model")) {
+      const isPicked = picked.has(button.textContent);
+      button.setAttribute("aria-pressed", isPicked);
+      button.closest("tr").classList.toggle("picked", isPicked);
+    }
     views.forEach(tell);
   };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.model");
     if (!button) return;
-    const name = button.closest("tr").dataset.model;
+    const name = button.textContent;
     if (!picked.delete(name)) picked.add(name);
     show();
   });
