@@ -7,6 +7,7 @@ too. Each is opened at four widths, in light and dark, and as an A4 sheet with e
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
 SCREENS = {1680: 1050, 1280: 800, 768: 1024, 400: 900}
 SHEET = {"width": 703, "height": 1000}  # A4 between its margins, in pixels
-LARGEST = 1_200_000
+LARGEST, MOST_MARKUP = 800_000, 200_000  # bytes of the quickstart's report, and of its tables
+LONGEST = 12_000  # pixels as loaded, on a phone
+MOST_SHEETS = 12  # A4, as loaded
 READABLE, DRAWN = 0.4, 0.7  # seconds
 
 CURES = {
@@ -31,6 +34,9 @@ CURES = {
     "request": "put what it fetches into the page",
     "not on white paper": "keep colours of the dark scheme within @media screen",
     "too large": f"at most {LARGEST:,} bytes: put fewer rows or charts into it",
+    "too much markup of tables": f"at most {MOST_MARKUP:,} bytes: put fewer tables, rows or classes into it",
+    "too long": f"at most {LONGEST:,} px as loaded: fold sections, or show the first rows of long tables",
+    "too many sheets": f"at most {MOST_SHEETS} as loaded: fold what few readers need",
 }
 
 # Boxes beyond the window's edge, unless a box around them scrolls or hides what is outside.
@@ -153,8 +159,8 @@ def main() -> int:
                 continue
             prefix = (folder / "site").resolve().as_uri() if name.startswith("site") else "data:"
             windows_of = findings(browser, path, prefix=prefix)
-            if name == "report" and arguments.folder is None and path.stat().st_size > LARGEST:
-                windows_of[Finding("too large", f"{path.stat().st_size:,} bytes")] = ["any width"]
+            if name == "report" and arguments.folder is None:
+                windows_of |= {finding: ["any width"] for finding in sizes(path)}
             n_wrong += len(windows_of)
             print(f"{name}: {summary(browser, path, prefix)}; {len(windows_of) or 'no'} findings", flush=True)
             for finding, windows in windows_of.items():
@@ -236,6 +242,8 @@ def findings(
     for width, height in screens.items():
         page = open_page(browser, path, heard, prefix, viewport={"width": width, "height": height})
         note(f"{width}", *boxes(page, "outside the first screen", OUTSIDE))
+        if width == min(screens) and prefix == "data:":
+            note(f"{width}", *length(page))
         page.evaluate(UNFOLD)
         wait_for_charts(page)
         for scheme in ("light", "dark"):
@@ -250,6 +258,8 @@ def findings(
         note(f"{width} light", *inaccessible(page))
         page.context.close()
     page = open_page(browser, path, heard, prefix, viewport=SHEET, color_scheme="dark")
+    if prefix == "data:":
+        note("printed", *sheets(page))
     page.evaluate(UNFOLD_ALL)
     page.emulate_media(media="print", color_scheme="dark")
     wait_for_charts(page)
@@ -260,6 +270,35 @@ def findings(
     page.context.close()
     note("any width", *heard)
     return windows_of
+
+
+def sizes(path: Path) -> list[Finding]:
+    """Return findings where the file or the markup of its tables is too large."""
+    text = path.read_text(encoding="utf-8")
+    markup = sum(len(table.encode()) for table in re.findall(r"<table\b.*?</table>", text, re.DOTALL))
+    found = []
+    if len(text.encode()) > LARGEST:
+        found.append(Finding("too large", "the page", f"{len(text.encode()):,} bytes"))
+    if markup > MOST_MARKUP:
+        found.append(Finding("too much markup of tables", "the page", f"{markup:,} bytes"))
+    return found
+
+
+def length(page: Any) -> list[Finding]:
+    """Return a finding where the page as loaded is too long."""
+    height = page.evaluate("document.documentElement.scrollHeight")
+    return [Finding("too long", "the page", f"{height:,} px")] if height > LONGEST else []
+
+
+def sheets(page: Any) -> list[Finding]:
+    """Return a finding where the page as loaded takes too many sheets."""
+    n = n_sheets(page)
+    return [Finding("too many sheets", "the page", f"{n} sheets")] if n > MOST_SHEETS else []
+
+
+def n_sheets(page: Any) -> int:
+    """Return the number of A4 sheets on which the page is printed."""
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
 
 
 def open_page(browser: Any, path: Path, heard: list[Finding], prefix: str, **options: Any) -> Any:

@@ -24,14 +24,14 @@ SPEC = {
 }
 """The beginning of every spec; `picked` is the models the reader selected, on this page in every chart at once."""
 
-PALETTE = (
-    "#4269d0", "#e0820b", "#8957c7", "#2f9fc4", "#d0559c",
-    "#8c6a4f", "#a08a00", "#5b6ee8", "#b07cc6", "#7d838c",
-)  # fmt: skip
-"""Ten hues apart for common colour blindness, legible on white and on near-black; they repeat beyond ten.
+PALETTE = ("#4269d0", "#e0820b", "#8957c7", "#2f9fc4", "#d0559c", "#8c6a4f", "#a08a00")
+"""Seven hues apart for common colour blindness, legible on white and on near-black; beyond seven, lines are dashed.
 
 Neither red nor green is among them: those are for verdicts.
 """
+
+BASELINE = "#737b84"
+"""The grey of the baseline, whose number is 0."""
 
 BAD = "#cf4338"
 """The colour of what raised an alert, legible on white and on near-black."""
@@ -41,7 +41,22 @@ PANEL = {"width": 190, "height": 120}
 
 
 def colour_of(number: int) -> str:
-    return PALETTE[number % len(PALETTE)]
+    """Return the colour of a model by its number: grey for the baseline, then the hues again and again."""
+    return BASELINE if number == 0 else PALETTE[(number - 1) % len(PALETTE)]
+
+
+_DASHES = ([1, 0], [6, 3], [2, 2])
+"""Solid for the first seven models beside the baseline, then two kinds of dashes."""
+
+
+def model_dash(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
+    """Return the channel that sets models of one hue apart; none where every hue is there once."""
+    rounds = [max(data.colours[name] - 1, 0) // len(PALETTE) for name in names]
+    if not any(rounds):
+        return {}
+    dashes = [_DASHES[min(number, len(_DASHES) - 1)] for number in rounds]
+    scale = {"domain": list(range(len(names))), "range": dashes}
+    return {"strokeDash": {"field": "place", "type": "nominal", "scale": scale, "legend": None}}
 
 
 def wide(rows: Sequence[Mapping[str, Any]], height: int, **body: Any) -> dict[str, Any]:
@@ -85,7 +100,7 @@ def named_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
 
 def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
     """Return the colour by the `n` values of a field, with a legend above."""
-    colours = {"range": [colour_of(number) for number in range(n)]}
+    colours = {"range": [PALETTE[number % len(PALETTE)] for number in range(n)]}
     legend = {"orient": "top", "direction": "horizontal"}
     return {"field": field, "type": "nominal", "title": None, "scale": colours, "legend": legend, **more}
 

@@ -90,8 +90,9 @@ class ReportData(Displayed):
 
     @cached_property
     def colours(self) -> Mapping[str, int]:
-        """Model to colour number, in the order of the comparison, so that charts and tables agree."""
-        return {name: number for number, name in enumerate(self.comparison.models)}
+        """Model to colour number, so that charts and tables agree: 0 for the baseline, then as they are compared."""
+        rivals = [name for name in self.comparison.models if name != self.baseline]
+        return {name: number for number, name in enumerate([self.baseline, *rivals])}
 
     @property
     def confidence_label(self) -> str:

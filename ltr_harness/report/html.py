@@ -20,7 +20,7 @@ from ltr_harness._util.number_text import number_text
 from ltr_harness.errors import Caution
 from ltr_harness.report import blocks, formats
 from ltr_harness.report.chart_engine import EngineError, vega_bundle
-from ltr_harness.report.charts import colour_of, theme
+from ltr_harness.report.charts import PALETTE, colour_of, theme
 
 if TYPE_CHECKING:
     import jinja2
@@ -90,7 +90,7 @@ def render(report: blocks.Report) -> str:
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report,
-        css=_template_text("report.css"),
+        css=f"{_template_text('report.css')}\n{_colour_rules()}",
         script=script,
         library=compressed(library),
         undrawn=undrawn,
@@ -102,7 +102,8 @@ def render(report: blocks.Report) -> str:
 def render_blocks(content: Sequence[blocks.Block]) -> str:
     """Return blocks for the page of another program, such as a notebook, with a style that stays with them."""
     template = _environment().get_template("notebook.html.jinja")
-    return template.render(content=content, css=_template_text("notebook.css"))
+    css = f"{_template_text('notebook.css')}\n{_colour_rules('.ltr-harness ')}"
+    return template.render(content=content, css=css)
 
 
 def warm_up() -> None:
@@ -146,11 +147,11 @@ def table_views(table: blocks.Table) -> list[list[CellView]]:
 
 
 def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
-    sort_key, text = blocks.sort_value(cell), formats.cell_text(cell, column.format)
-    view = CellView("value", text, sort="" if sort_key is None else str(sort_key), numeric=column.numeric)
+    text = formats.cell_text(cell, column.format)
+    view = CellView("value", text, sort=_sort_text(cell, column.format), numeric=column.numeric)
     match cell:
         case blocks.ModelName(colour=colour, note=note):
-            return view._replace(kind="model", best=best, colour=colour_of(colour), note=note)
+            return view._replace(kind="model", best=best, colour=_colour_class(colour), note=note)
         case blocks.Badge(tone=tone):
             return view._replace(kind="badge", tone=tone)
         case blocks.Link(href=href):
@@ -165,6 +166,28 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
         case _:
             text = _with_minus_signs(text) if column.numeric else text
             return view._replace(text=text, best=best, code=column.format == "code")
+
+
+def _sort_text(cell: blocks.Cell, number_format: blocks.Format) -> str:
+    """Return the key by which a cell is ordered: means and differences with every digit, which copies have too."""
+    key = blocks.sort_value(cell)
+    if key is None:
+        return ""
+    has_every_digit = number_format in ("metric", "difference") or not isinstance(key, float)
+    return str(key) if has_every_digit else f"{key:.9g}"
+
+
+def _colour_rules(scope: str = "") -> str:
+    """Return the style of rows in the colour of each number; rings where a hue is there for the second time."""
+    rules = [f"{scope}.m{number} {{ --swatch: {colour_of(number)}; }}" for number in range(len(PALETTE) + 1)]
+    ring = "background: none; border: .15rem solid var(--swatch);"
+    return "\n".join([*rules, f"{scope}.again .model::before {{ {ring} }}"])
+
+
+def _colour_class(number: int) -> str:
+    if number <= len(PALETTE):
+        return f"m{number}"
+    return f"m{(number - 1) % len(PALETTE) + 1} again"
 
 
 def _axis_positions(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:

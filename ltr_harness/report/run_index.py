@@ -480,7 +480,7 @@ def _chart(group: Sequence[ListedExperiment], number: int) -> blocks.Chart:
     x = {**charts.TIME_AXIS, "title": "written (UTC)", "scale": scale, "axis": {"tickCount": 6}}
     y = charts.quantitative("mean", title="mean", scale={"zero": False}, axis={"format": ".3f"})
     tooltip = charts.tooltip("experiment", "model", mean=".4f", low=".4f", high=".4f")
-    look = {"color": charts.colour_of(number), "clip": True}
+    look = {"color": charts.PALETTE[number % len(charts.PALETTE)], "clip": True}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     layers = [
         {"params": [charts.ZOOM_X], **charts.layer({**look, "type": "line", "opacity": 0.4}, x=x, y=y)},

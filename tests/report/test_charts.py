@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Chart
 from ltr_harness.report.chart_engine import VEGALITE_VERSION
-from ltr_harness.report.charts import file_spec, svg
+from ltr_harness.report.charts import BASELINE, PALETTE, colour_of, file_spec, model_dash, svg
+from ltr_harness.report.sections.cost import _FRONT_HEIGHT, _NAME_HEIGHT, _name_offsets
 from ltr_harness.report.writing import catalog
 
 from .conftest import system
@@ -163,3 +165,31 @@ def test_an_axis_for_all_where_no_sign_is_open(make_data: Callable[..., ReportDa
     assert not [row for row in chart.spec["data"]["values"] if "beyond" in row]
     assert "scale" not in chart.spec["layer"][2]["encoding"]["x"]
     assert "arrows" not in str(chart.title)
+
+
+def test_models_have_seven_hues_and_then_dashes_and_the_baseline_is_grey(
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
+) -> None:
+    metrics = ["ndcg@5", "ndcg@10"]
+    systems = [make_system(f"m{at}", 0.005 * at, metrics=metrics) for at in range(10)]
+    data = make_data(systems=systems, baseline="m4", draws=200, with_runs=False)
+    colours = {name: colour_of(number) for name, number in data.colours.items()}
+    assert colours["m4"] == BASELINE
+    assert len({colours[name] for name in data.rivals}) == len(PALETTE) == 7
+    drawn = [name for name in data.comparison.models if name != "m4"]
+    assert [colours[name] for name in drawn] == [*PALETTE, *PALETTE[:2]]
+    dash = model_dash(data, drawn)["strokeDash"]["scale"]["range"]
+    assert dash == [[1, 0]] * 7 + [[6, 3]] * 2
+    assert model_dash(data, drawn[:7]) == {}
+
+
+def test_names_beside_the_cost_chart_do_not_overlap() -> None:
+    ends = [0.89, 0.8899, 0.8898, 0.75, 0.89]
+    offsets = _name_offsets(ends, [*ends, 0.6])
+    places = sorted(
+        (0.89 - end) * _FRONT_HEIGHT / 0.29 + offset for end, offset in zip(ends, offsets, strict=True)
+    )
+    gaps = [after - before for before, after in itertools.pairwise(places)]
+    assert min(gaps) >= _NAME_HEIGHT - 0.2
+    assert places[0] >= 0
+    assert _name_offsets([0.5], [0.5, 0.7]) == [0.0]

@@ -67,9 +67,41 @@ def test_neither_has_the_report_of_stored_runs(
     assert [str(one) for one in pages.findings(browser, path, {768: 1024})] == []
 
 
+def test_a_page_that_is_too_long_or_too_large_is_found(
+    pages: ModuleType, browser: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    start = '<!doctype html><html lang="en"><head><title>Long</title></head><body><main><h1>Long</h1>'
+    row = f"<tr><td>{'x' * 1000}</td></tr>"
+    path.write_text(f"{start}<div style='height:20000px'>tall</div></main></body></html>")
+    found = {one.kind for one in pages.findings(browser, path, {400: 900})}
+    assert found >= {"too long", "too many sheets"}
+    assert pages.sizes(path) == []
+    path.write_text(f"{start}<table>{row * 250}</table></main></body></html>")
+    assert [one.kind for one in pages.sizes(path)] == ["too much markup of tables"]
+    path.write_text(f"{start}{'x' * 900_000}</main></body></html>")
+    assert [one.kind for one in pages.sizes(path)] == ["too large"]
+
+
+def test_what_is_open_is_printed_and_all_at_a_click(
+    pages: ModuleType, browser: Any, written_report: Path
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((written_report / "report.html").as_uri())
+    pages.wait_for_charts(page)
+    page.evaluate("window.print = () => { window.printed = document.documentElement.dataset.print; }")
+    n_open = pages.n_sheets(page)
+    assert n_open <= pages.MOST_SHEETS
+    page.get_by_role("button", name="Print all").click()
+    assert page.evaluate("window.printed") == "all"
+    page.evaluate("document.documentElement.dataset.print = 'all'")  # a print has ended, which takes it away
+    assert pages.n_sheets(page) > 2 * n_open
+    page.close()
+
+
 @pytest.mark.slow
 def test_every_kind_of_page_of_real_runs_has_none(pages: ModuleType, browser: Any, tmp_path: Path) -> None:
     made = pages.make_pages(tmp_path, None)
-    assert made["report"].stat().st_size <= pages.LARGEST
+    assert pages.sizes(made["report"]) == []
     found = {name: list(map(str, pages.findings(browser, path))) for name, path in made.items()}
     assert found == {name: [] for name in made}

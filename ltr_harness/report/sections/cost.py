@@ -222,6 +222,26 @@ def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool =
     ]
 
 
+_FRONT_HEIGHT, _NAME_HEIGHT = 240, 14  # pixels
+
+
+def _name_offsets(ends: Sequence[float], means: Sequence[float]) -> list[float]:
+    """Return how far below its end each model's name stands at the right edge, so that none overlap, in pixels.
+
+    Args:
+        ends: the mean of each whole model, at whose height its name stands.
+        means: those of all points, whose lowest and highest are the ends of the axis.
+    """
+    low, high = min(means), max(means)
+    per_unit = _FRONT_HEIGHT / (high - low) if high > low else 0.0
+    heights = [(high - end) * per_unit for end in ends]
+    places = dict.fromkeys(range(len(ends)), 0.0)
+    last_place = -math.inf
+    for number in sorted(places, key=heights.__getitem__):
+        last_place = places[number] = max(heights[number], last_place + _NAME_HEIGHT)
+    return [round(places[number] - heights[number], 1) for number in range(len(ends))]
+
+
 def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
     whole_models: dict[str, FirstRounds] = {}  # each model's first
     for cut in points:
@@ -234,25 +254,34 @@ def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block
     names = list(whole_models)
     title = f"microseconds per query of {TYPICAL} documents"
     axis = {"tickCount": 4, "format": "~g", "grid": False}
-    scale = {"type": "log", "nice": False, "padding": 30}
+    scale = {"type": "log", "nice": False, "padding": 12}
     x = charts.quantitative("p50", title=title, scale=scale, axis=axis)
     y = charts.quantitative("mean", title=None, scale={"zero": False})
+    name_offsets = _name_offsets([cut.mean for cut in whole_models.values()], [cut.mean for cut in points])
+    for row in rows:
+        row["offset"] = name_offsets[names.index(str(row["model"]))]
     tooltips = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
     colour, opacity = charts.model_colour(data, names), charts.fade()
     front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
-    line, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("rounds")
+    # from cheap to dear: of few rounds one may have taken longer than more of them, by chance
+    line, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("p50")
     filled = {"condition": {"test": "datum.front", "value": 1}, "value": 0}
-    offset = {"expr": "datum.place % 2 ? 11 : -9"}  # above and below: neighbours are often close
-    name_mark = {"type": "text", "align": "left", "dx": 7, "dy": offset, "limit": 180}
+    name_mark = {"type": "text", "align": "left", "dx": 10, "dy": {"expr": "datum.offset"}, "limit": 120}
+    # the metric's name stands in data: titles of axes become program text
+    metric_mark = {"type": "text", "align": "left", "baseline": "bottom", "dy": -9, "dx": -30, "fontSize": 11}
+    metric_name = charts.layer(metric_mark, x={"value": 0}, y={"value": 0}, text={"field": "metric"})
     name = {"condition": {"test": "datum.whole", "field": "model"}, "value": ""}
     layers = [
+        {"data": {"values": [{"metric": data.primary}]}, **metric_name},
         {"transform": [{"filter": "datum.front"}], "mark": front_line},
-        charts.layer(line, color=colour, opacity=charts.fade(0.5), order=order),
+        charts.layer(
+            line, **charts.model_dash(data, names), color=colour, opacity=charts.fade(0.5), order=order
+        ),
         # one layer, not one for each kind: a layer of a kind that there is none of has no scale
         charts.layer(
             charts.dots(60), fill=colour, stroke=colour, fillOpacity=filled, opacity=opacity, tooltip=tooltips
         ),
-        charts.layer(name_mark, text=name, color=colour, opacity=opacity),
+        charts.layer(name_mark, x={"value": "width"}, text=name, color=colour, opacity=opacity),
     ]
     rows = charts.with_places(rows, names)
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
@@ -261,7 +290,7 @@ def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block
         "pareto_front",
         f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
         "front, where nothing else is as cheap and as good",
-        charts.wide(rows, 240, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers),
+        charts.wide(rows, _FRONT_HEIGHT, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers),
         f"On the front, from the cheapest: {'; '.join(named)}.",
     )
     pareto = "On the front, no other cut of any model is as cheap and as good."

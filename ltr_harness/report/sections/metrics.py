@@ -161,7 +161,11 @@ def _cutoff_spec(
         charts.layer({**charts.DASHED, "clip": True}, y={"datum": 0}),
         charts.layer(whisker, **shared, **ends, opacity=charts.fade(0.6)),
         charts.layer(
-            {"type": "line", "strokeWidth": 1.2, "clip": True}, **shared, y=y, opacity=charts.fade(0.5)
+            {"type": "line", "strokeWidth": 1.2, "clip": True},
+            **shared,
+            **charts.model_dash(data, names),
+            y=y,
+            opacity=charts.fade(0.5),
         ),
         charts.layer(charts.dots(34, clip=True), **shared, y=y, opacity=charts.fade(), tooltip=tooltip),
     ]

@@ -117,7 +117,12 @@ def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[Perio
     rows = _rows(points)
     axis = {"minExtent": 44, "tickCount": 5}
     colour = charts.named_colour(data, list(points))
-    spec = charts.wide(rows, 190, autosize=charts.FIT, layer=_layers(axis, colour, ".4f"))
+    spec = charts.wide(
+        rows,
+        190,
+        autosize=charts.FIT,
+        layer=_layers(axis, colour, ".4f", charts.model_dash(data, list(points))),
+    )
     title = f"{data.weighted}{data.primary} by {periods[0].unit}"
     descriptions = [
         f"{name}: {_range(model_points, formats.metric)}" for name, model_points in points.items()
@@ -151,8 +156,10 @@ def _rows(points: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     )
 
 
-def _layers(axis: dict[str, Any], colour: dict[str, Any], number_format: str) -> list[dict[str, Any]]:
-    """Return the begins of folds, bands, lines and points."""
+def _layers(
+    axis: dict[str, Any], colour: dict[str, Any], number_format: str, dash: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return the begins of folds, bands, lines and points; `dash` is the channel of lines that share a hue."""
     y = charts.quantitative("value", title=None, scale={"zero": False}, axis=axis)
     shared = {"x": charts.TIME_AXIS, "y": y, "color": colour}
     tooltip = charts.tooltip("model", "period", "queries")
@@ -163,7 +170,7 @@ def _layers(axis: dict[str, Any], colour: dict[str, Any], number_format: str) ->
     return [
         {"transform": [{"filter": "isValid(datum.fold)"}], **begins},
         charts.layer({"type": "area"}, **band),
-        charts.layer(line, **shared, opacity=charts.fade()),
+        charts.layer(line, **shared, **(dash or {}), opacity=charts.fade()),
         charts.layer(charts.dots(16), **shared, opacity=charts.fade(), tooltip=tooltip),
     ]
 

@@ -154,11 +154,12 @@ def _chart(data: ReportData, by_model: Mapping[str, PrecisionRecall]) -> Chart:
     x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
     y = charts.quantitative("shown", title=axis_title)
     shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
+    dash = charts.model_dash(data, names)
     tooltip = [*charts.tooltip("model"), charts.quantitative("recall")]
     tooltip += charts.tooltip(precision=".4f", shown="+.4f")
     layers = [
         charts.layer(charts.DASHED, y={"datum": 0}),
-        charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
+        charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, **dash, detail={"field": "model"}),
         charts.layer(charts.dots(34), **shared, tooltip=tooltip),
     ]
     descriptions = [

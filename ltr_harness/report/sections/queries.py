@@ -25,7 +25,7 @@ N_PER_MODEL = 5  # largest gains shown per model, and as many losses
 N_IN_TOTAL = 100
 """Upper bound of queries over all models, so that the report stays small; every model keeps one of each."""
 
-N_LISTS = 20
+N_LISTS = 16
 """Upper bound of queries whose ranked lists the page has, over all contenders; each keeps one of each."""
 
 LONGEST = 60  # characters of a query's text, or of another attribute
@@ -126,7 +126,14 @@ def _table(data: ReportData, queries: Sequence[ChangedQuery], metric: str, suffi
         Column("Relevant documents", "count"): lambda change: change.relevant,
     }
     caption = f"Largest gains and losses per query at {metric}."
-    return Table.of(f"changed_queries{suffix}", caption, queries, columns, ten_rows=True)
+    return Table.of(
+        f"changed_queries{suffix}",
+        caption,
+        queries,
+        columns,
+        sortable=metric == data.primary,
+        ten_rows=True,
+    )
 
 
 @computed_once

@@ -10,6 +10,13 @@
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 
+  // On paper stands what is open; all of it on request.
+  document.getElementById("print-all").addEventListener("click", () => {
+    root.dataset.print = "all";
+    window.print();
+  });
+  window.addEventListener("afterprint", () => { delete root.dataset.print; });
+
   // Tables: a click on a heading sorts; missing values stay at the end.
   const order = (a, b) => {
     const x = Number(a), y = Number(b);
