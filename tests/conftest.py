@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
@@ -165,6 +166,23 @@ def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, out, err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store of MLflow, to be copied: a new one is migrated for three seconds. All workers share it."""
+    pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
+    from filelock import FileLock
+
+    from ltr_harness.integrations.mlflow_export import _client
+
+    own = tmp_path_factory.getbasetemp()
+    store = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "mlflow.db"
+    with FileLock(f"{store}.lock"), warnings.catch_warnings(action="ignore"):
+        if not store.exists():
+            client, _ = _client(f"sqlite:///{store}")
+            client._tracking_client.store._dispose_engine()
+    return store
 
 
 @pytest.fixture(scope="module")

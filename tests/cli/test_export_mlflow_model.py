@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -114,9 +115,11 @@ def as_the_library_takes(experiment: Path, run: Run) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def exported_runs(experiment: Path) -> Iterator[dict[str, Any]]:
+def exported_runs(experiment: Path, mlflow_store: Path) -> Iterator[dict[str, Any]]:
     """Yield the output of `export mlflow --json`, while MLflow looks into the store that it filled."""
-    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    import mlflow
+
+    shutil.copy(mlflow_store, experiment)
     uri = f"sqlite:///{experiment}/mlflow.db"
     printed = io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings(action="ignore"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -27,12 +28,12 @@ CONFIG = {"query_id": "qid", "metrics": METRICS}
 
 
 @pytest.fixture(scope="module")
-def mlflow(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def mlflow(repository: Path, mlflow_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """MLflow with a store of its own, and the evaluator that pyproject.toml names."""
-    tool = pytest.importorskip("mlflow", reason="needs the extra mlflow")
     pytest.importorskip(
         "matplotlib", reason="mlflow.models.evaluate needs matplotlib, mlflow-skinny lacks it"
     )
+    import mlflow as tool
     from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
 
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,7 +41,7 @@ def mlflow(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for name, value in project["entry-points"][group].items():
         registry.register(name, EntryPoint(name, value, group).load())
     before = tool.get_tracking_uri()
-    tool.set_tracking_uri(f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db")
+    tool.set_tracking_uri(f"sqlite:///{shutil.copy(mlflow_store, tmp_path_factory.mktemp('mlflow'))}")
     tool.create_experiment("here", artifact_location=tmp_path_factory.mktemp("artifacts").as_uri())
     tool.set_experiment("here")
     yield tool

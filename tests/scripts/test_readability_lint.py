@@ -77,8 +77,3 @@ def test_places_that_are_allowed(lint: ModuleType) -> None:
         "b.py: f: words: `own`",
         "readability.toml: words: 'c.py: f' keeps the rule; remove the line",
     ]
-
-
-@pytest.mark.long
-def test_the_package_keeps_to_them(lint: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert lint.main() == 0, capsys.readouterr().out

@@ -109,6 +109,7 @@ def test_an_experiment_trains_on_it_as_on_one_file(tmp_path: Path) -> None:
                 "lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "preset": "small"},
                 "price": {"ranker": "feature", "feature": "price"},
             },
+            "report": {"formats": ["json"]},
         }
         result = run_experiment(config, runs=tmp_path / "runs")
         values[kind] = result.comparison.query_differences("price")

@@ -87,15 +87,15 @@ for at in range(int(sys.argv[3])):
 @pytest.mark.long
 def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(own), "50"]) for own in range(4)
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(own), "50"]) for own in range(3)
     ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0] * 4
-    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(200, 201)
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
+    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(150, 151)
 
 
 @pytest.mark.long
 def test_killed_writers_leave_a_ledger(tmp_path: Path) -> None:
-    for at in range(5):
+    for at in range(3):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(at), "100000"])
         before = (tmp_path / LEDGER).stat().st_size if (tmp_path / LEDGER).exists() else 0
         for _ in range(600):

@@ -112,7 +112,7 @@ def test_configs_of_sets_that_nobody_may_copy_run_on_small_files_of_the_same_lay
 ) -> None:
     write_layout(load(name), tmp_path / "set", tuple(range(1, LARGE[name] + 1)))
     small = [f"data.root={tmp_path / 'set'}", "stopping.max_rounds=10", "stopping.every=1", "seeds=[1]"]
-    small += ["report.formats=[html]"]
+    small += ["report.formats=[json]"]
     result = run_experiment(CONFIGS / f"{name}.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert result.report_path is not None
