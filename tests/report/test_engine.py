@@ -79,10 +79,9 @@ def test_it_dies_alone_of_what_no_xml_may_hold(capfd: pytest.CaptureFixture[str]
 
     with pytest.raises(EngineError, match="the chart engine crashes on it"):  # in two engines
         chart_engine.draw("svg", deadly("\x00"))
-    for text in ("\x0b", "\x1b", "\x1f", "\ufffe"):
-        line = json.dumps({"kind": "svg", "spec": deadly(text)}).encode() + b"\n"
-        assert chart_engine._ENGINE._answer(line) is None, text  # each in an engine of its own
-        assert chart_engine._ENGINE._death == "the chart engine crashes on it"
+    line = json.dumps({"kind": "svg", "spec": deadly("\ufffe")}).encode() + b"\n"
+    assert chart_engine._ENGINE._answer(line) is None  # in an engine of its own, which takes two seconds
+    assert chart_engine._ENGINE._death == "the chart engine crashes on it"
     assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
     assert capfd.readouterr().err == ""
 

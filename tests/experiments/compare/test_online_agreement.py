@@ -11,6 +11,7 @@ import pytest
 from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, correlation_differences
+from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.report import write_report
 from ltr_harness.report.online_agreement import agreement_page
 
@@ -31,8 +32,14 @@ def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def test_the_metric_that_predicts_is_named_and_the_other_is_not() -> None:
-    found = agreement(world())
+@pytest.fixture(scope="module")
+def world_agreement() -> OnlineAgreement:
+    """Agreement in the world of forty experiments; to be read."""
+    return agreement(world())
+
+
+def test_the_metric_that_predicts_is_named_and_the_other_is_not(world_agreement: OnlineAgreement) -> None:
+    found = world_agreement
     best, other = found.metrics
     assert (best.metric, other.metric) == ("mrr@3", "ndcg@10")
     assert best.correlation is not None
@@ -78,7 +85,7 @@ def idle(rng: np.random.Generator, n: int, rho: float, error: float) -> pd.DataF
     return pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
 
 
-def test_experiments_that_mostly_do_nothing() -> None:
+def test_experiments_that_mostly_do_nothing(world_agreement: OnlineAgreement) -> None:
     found = agreement(idle(np.random.default_rng(1), 80, 0.8, 0.5))
     (only,) = found.metrics
     assert only.correlation is not None
@@ -87,7 +94,7 @@ def test_experiments_that_mostly_do_nothing() -> None:
     assert (only.same_signs, only.positive, only.needed, only.curve) == (None, None, None, ())
     (caution,) = (one for one in found.cautions if one.kind == "mostly-nothing")
     assert caution.text.startswith("as if about 7")
-    assert "mostly-nothing" not in {one.kind for one in agreement(world()).cautions}
+    assert "mostly-nothing" not in {one.kind for one in world_agreement.cautions}
 
 
 def test_a_single_experiment_that_does_something_has_no_interval() -> None:
@@ -357,7 +364,7 @@ def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
 
 
 def test_a_needed_difference_beyond_the_measured_ones_is_not_given() -> None:
-    past = world(200)
+    past = world(100)
     weak, strong = (
         agreement(past, metrics=["ndcg@10"]).metrics[0],
         agreement(past, metrics=["mrr@3"]).metrics[0],
@@ -384,8 +391,10 @@ def test_the_needed_difference_has_the_probability() -> None:
 
 
 @pytest.mark.parametrize(("width", "fits"), [(400, False), (1280, True)])
-def test_the_metrics_table_does_not_widen_the_page(browser, tmp_path: Path, width: int, fits: bool) -> None:
-    write_report(agreement_page(agreement(world())), tmp_path, ("html",))
+def test_the_metrics_table_does_not_widen_the_page(
+    browser: Any, world_agreement: OnlineAgreement, tmp_path: Path, width: int, fits: bool
+) -> None:
+    write_report(agreement_page(world_agreement), tmp_path, ("html",))
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto((tmp_path / "report.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
