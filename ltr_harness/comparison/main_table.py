@@ -189,13 +189,15 @@ def _tally(comparison: TableSource) -> MainColumn:
 def _gained(comparison: TableSource) -> MainColumn:
     percent = f"{comparison.method.percent} %"
     hint = f"Share of what can be gained [{percent} CI]: 0 is a random order of the candidates, 1 the best."
+    # shares of different candidates are of different things: none of them is the best
+    ceilings = {round(headroom.ceiling, 9) for headroom in comparison.headroom.values()}
     return MainColumn(
         "Gained",
         "headroom",
         ("share", "ci_low", "ci_high"),
         "number",
         hint=hint,
-        best="max",
+        best="max" if len(ceilings) == 1 else None,
         forms=frozenset({"page"}),
     )
 

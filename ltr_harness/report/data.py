@@ -322,7 +322,14 @@ def _report_data(
     all_cautions = (*leading, *cautions_of_data, *_training_cautions(runs), *cautions, *below)
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     comparison = replace(comparison, cautions=all_cautions)
-    return ReportData(comparison, runs, failures, None, runs[0].record.experiment)
+    return ReportData(comparison, runs, failures, None, title_of(comparison, runs))
+
+
+def title_of(comparison: Comparison, runs: Sequence[Run]) -> str:
+    """Return the names of the experiments, that of the best model first."""
+    experiments = dict.fromkeys(run.record.experiment for run in runs)
+    sources = [comparison.system(name).source for name in comparison.ranking]
+    return ", ".join(dict.fromkeys([*(name for name in sources if name in experiments), *experiments]))
 
 
 def _training_cautions(runs: Sequence[Run]) -> list[Caution]:

@@ -100,10 +100,14 @@ def render(report: blocks.Report) -> str:
 
 
 def render_blocks(content: Sequence[blocks.Block]) -> str:
-    """Return blocks for the page of another program, such as a notebook, with a style that stays with them."""
+    """Return blocks for the page of another program, such as a notebook, with a style that stays with them.
+
+    Charts are left out: the program that draws them belongs to our page.
+    """
     template = _environment().get_template("notebook.html.jinja")
     css = f"{_template_text('notebook.css')}\n{_colour_rules('.ltr-harness ')}"
-    return template.render(content=content, css=css)
+    without_charts = [block for block in content if not isinstance(block, blocks.Chart)]
+    return template.render(content=without_charts, css=css)
 
 
 def warm_up() -> None:

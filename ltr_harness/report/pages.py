@@ -2,15 +2,17 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import count_of, json_text, named, plural, text_table
+from ltr_harness.comparison.comparison import TWO_SEEDS, Outcome
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, labelled
 from ltr_harness.experiments.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.experiments.inspection.agreement import agreement_lines
 from ltr_harness.experiments.inspection.candidates import recall_lines
@@ -18,6 +20,7 @@ from ltr_harness.experiments.inspection.lints import cautions_beside_lints, merg
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
+from ltr_harness.report.sections.verdict import PILLS, near_axis, verdict_badge, verdict_mark
 
 _COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 N_CURVES = 5  # models whose curves are shown; all are in the JSON
@@ -150,41 +153,124 @@ def _curve_chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Ch
 
 def data_sets_page(summary: AcrossDataSets) -> Report:
     """Return the page of several data sets, with everything in its JSON."""
+    baseline_first = [
+        summary.baseline,
+        *(row.model for row in summary.models if row.model != summary.baseline),
+    ]
+    colours = {name: number for number, name in enumerate(baseline_first)}
+    seeds_cautions = [caution for caution in summary.cautions if caution.kind == TWO_SEEDS]
+    other_cautions = [caution for caution in summary.cautions if caution.kind != TWO_SEEDS]
+    content: list[Block] = [_data_sets_banner(summary)]
+    content += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(map(str, seeds_cautions))]
+    *sentences, possibly_best = summary.lines()
+    content += [_average_table(summary, colours), Paragraph(possibly_best)]
+    if other_cautions:
+        content.append(blocks.Bullets(tuple(map(labelled, other_cautions))))
+    in_words = (
+        blocks.Bullets(tuple(sentences)),
+        Paragraph(f"{summary.metric} against {summary.baseline}: {summary.method}."),
+    )
+    content.append(
+        blocks.TwoForms((blocks.Details("Each model in words, and the method", in_words),), in_words)
+    )
+    facts = (
+        (blocks.code(summary.metric),),
+        count_of(len(summary.data_sets), "data set"),
+        count_of(len(summary.models), "model"),
+        f"baseline {summary.baseline}",
+    )
+    n_same_sign = [row.same_sign for row in summary.models if row.average is not None]
+    finding = (
+        f"the sign is the same on at least {min(n_same_sign)} of {len(summary.data_sets)}"
+        if n_same_sign
+        else ""
+    )
+    each = (Heading("On each data set", finding=finding), _table_of_each_set(summary, colours))
+    sections = (Section("verdict", tuple(content)), Section("sets", each))
+    return Report(", ".join(summary.data_sets), facts, sections, lambda: json_text(summary))
 
-    def model_row(result: AcrossModel) -> tuple[Cell, ...]:
-        change = "baseline" if result.average is None else blocks.Estimate.of(result.average)
-        rank = f"{result.first_rank}"
-        if result.last_rank != result.first_rank:
-            rank += f" to {result.last_rank}"
-        return result.model, *result.means, result.mean, change, rank
+
+def _data_sets_banner(summary: AcrossDataSets) -> blocks.Banner:
+    """Return the answer about the best model that is better on average, else about the one closest to it."""
+    names = [row.model for row in summary.models]
+    rivals = [(row.model, row.average) for row in summary.models if row.average is not None]
+    over_sets = f"on average over {count_of(len(summary.data_sets), 'data set')}"
+    if not rivals:
+        return blocks.Banner(
+            PILLS["one model"], f"{names[0]}: {summary.metric} {summary.models[0].mean:.4f} {over_sets}"
+        )
+    order = ("better", "not distinguishable", "worse")  # a margin, and so equivalence, is for one data set
+    model, average = min(rivals, key=lambda rival: order.index(rival[1].verdict))
+    low, high = average.ci_low, average.ci_high
+    if average.difference < 0:
+        low, high = -high, -low
+    by = f"by {abs(average.difference):.4f} ({low:+.4f} to {high:+.4f}) {over_sets}"
+    outcome: Outcome = "no clear winner"
+    first, second = sorted((model, summary.baseline), key=names.index)
+    text = f"No clear winner: {first} leads {second} {by}"
+    if average.verdict in ("better", "worse"):
+        outcome, text = average.verdict, f"{model} is {average.verdict} than {summary.baseline} {by}"
+    return blocks.Banner(PILLS[outcome], text)
+
+
+def _average_table(summary: AcrossDataSets, colours: Mapping[str, int]) -> Table:
+    """Return the main table: the average over the data sets, with its difference drawn."""
+    averages = [row.average for row in summary.models if row.average is not None]
+    axis = near_axis(averages)
+    joint = "joint " if len(averages) > 1 else ""
+
+    def verdict(row: AcrossModel) -> Cell:
+        return verdict_badge("baseline" if row.average is None else row.average.verdict)
+
+    def difference(row: AcrossModel) -> Cell:
+        if row.average is None:
+            return None
+        return replace(blocks.Estimate.of(row.average), mark=verdict_mark(row.average.verdict))
+
+    def rank(row: AcrossModel) -> Cell:
+        return (
+            f"{row.first_rank}" if row.last_rank == row.first_rank else f"{row.first_rank} to {row.last_rank}"
+        )
 
     weights = ", ".join(
         f"{name} {weight:.0%} ({n:,} queries)"
         for name, weight, n in zip(summary.data_sets, summary.weights, summary.n_queries, strict=True)
     )
-    mean_columns = (Column(name, "metric") for name in summary.data_sets)
-    table = Table(
+    rank_hint = "The ranks that a model may have by the average, for all models at once."
+    return Table.of(
         "data_sets",
-        f"Mean {summary.metric} on each data set, weighted average ({weights}), its difference from "
-        f"{summary.baseline}, and the ranks that a model may have by it, for all models at once.",
-        (
-            Column("model"),
-            *mean_columns,
-            Column("average", "metric"),
-            Column("change", "difference"),
-            Column("rank"),
-        ),
-        tuple(map(model_row, summary.models)),
+        f"Weighted average of {summary.metric} over the data sets ({weights}), against {summary.baseline}.",
+        summary.models,
+        {
+            Column("Model"): lambda row: blocks.ModelName(row.model, colours[row.model]),
+            Column("Verdict"): verdict,
+            Column(f"Average {summary.metric}", "metric"): lambda row: row.mean,
+            Column(f"Difference [{joint}interval]", "difference", axis=axis): difference,
+            Column(f"{joint}p", "p"): lambda row: None if row.average is None else row.average.p_corrected,
+            Column("Rank", "tally", hint=rank_hint): rank,
+        },
     )
-    content: tuple[Block, ...] = (
-        Heading("Several data sets"),
-        Paragraph(f"{summary.metric} against {summary.baseline}: {summary.method}", "lead"),
-        table,
-        blocks.Bullets(tuple(summary.lines())),
-        *(Paragraph(str(caution), "note") for caution in summary.cautions),
+
+
+def _table_of_each_set(summary: AcrossDataSets, colours: Mapping[str, int]) -> Table:
+    columns = [Column("Model")]
+    for name in summary.data_sets:
+        columns += [Column(name, "metric"), Column(f"{name}, difference", "difference")]
+    rows: list[tuple[Cell, ...]] = []
+    for row in summary.models:
+        cells: list[Cell] = [blocks.ModelName(row.model, colours[row.model])]
+        for place, mean in enumerate(row.means):
+            difference: Cell = None
+            if row.by_data_set:
+                part = row.by_data_set[place]
+                difference = replace(blocks.Estimate.of(part), mark=verdict_mark(part.verdict))
+            cells += [mean, difference]
+        rows.append(tuple(cells))
+    caption = (
+        f"Mean {summary.metric} on each data set, and its difference from {summary.baseline}, corrected over models "
+        "and data sets together."
     )
-    facts = (f"{len(summary.data_sets)} data sets", f"baseline {summary.baseline}")
-    return Report("Several data sets", facts, (Section("verdict", content),), lambda: json_text(summary))
+    return Table("data_sets_each", caption, tuple(columns), tuple(rows))
 
 
 def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report:

@@ -260,18 +260,31 @@ def test_the_command(ltr: Cli) -> None:
     inputs = ("compare-sets", "small/report", "web/report/report.json")
     code, out, _ = ltr(*inputs, "-o", "page")
     assert code == 0
-    assert out.startswith("mrr against old: sign-flip test within data sets, 95 % intervals.")
+    assert out.startswith("new is better than old by 0.0")
+    assert "mrr against old: sign-flip test within data sets, 95 % intervals." in out
     head, first = next(
         (line.split(), below.split()[0])
         for line, below in zip(out.splitlines(), out.splitlines()[1:], strict=False)
-        if line.startswith("model ")
+        if line.startswith("Model ")
     )
-    assert head == ["model", "small", "web", "average", "change", "rank"]
+    assert head == [
+        "Model",
+        "Verdict",
+        "Average",
+        "mrr",
+        "Difference",
+        "[joint",
+        "interval]",
+        "joint",
+        "p",
+        "Rank",
+    ]
+    assert "small, difference" in out
     assert first == "new"
     assert "new is better than old at mrr on average over 2 data sets: +0.0" in out
     assert "the sign is the same on 1 of 2: small +0.0" in out
     assert "Possibly best on average: new." in out
-    assert "Several data sets" in Path("page/report.html").read_text()
+    assert "on average over 2 data sets" in Path("page/report.html").read_text()
     weighted = json.loads(ltr(*inputs, "--weights", "small=1,web=3", "--json")[1])
     assert weighted["weights"] == [0.25, 0.75]
     assert [one["model"] for one in weighted["models"]] == ["new", "old", "mixed", "bad"]

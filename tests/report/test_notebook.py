@@ -84,7 +84,7 @@ def test_plans_and_data_sets_are_their_pages(comparison: Comparison) -> None:
     )
     across = across_data_sets({"one": comparison, "two": other})
     assert repr(across).splitlines() == across.lines()
-    assert "Several data sets" in text_of(across)
+    assert "on average over 2 data sets" in text_of(across)
     data = from_frame(pd.DataFrame({"q": ["a", "a"], "y": [1, 0], "f": [0.5, 1.0]}), query="q", label="y")
     assert "1 query, 2 rows" in text_of(data)
 

@@ -115,9 +115,9 @@ class _PathsByContent:
 
     @property
     def title(self) -> str:
-        """The experiment of the first run, or the names of three paths."""
+        """The experiments of the runs, or the names of three paths."""
         if self.runs:
-            return self.runs[0].record.experiment
+            return ", ".join(dict.fromkeys(run.record.experiment for run in self.runs))
         return ", ".join(path.name for path in self.all[:3])
 
     def items(self, contents: Mapping[Path, Sequence[Any]]) -> list[Any]:
@@ -275,10 +275,11 @@ class ComparedInputs:
 
     def report_data(self, comparison: Comparison) -> "ReportData":
         """A comparison of these inputs, as reports take it."""
-        from ltr_harness.report.data import ReportData
+        from ltr_harness.report.data import ReportData, title_of
 
         failed = [run.record for run in self.runs if run.record.status == "failed"]
-        return ReportData(comparison, _complete(self.runs), failed, None, self.title)
+        title = title_of(comparison, self.runs) if self.runs else self.title
+        return ReportData(comparison, _complete(self.runs), failed, None, title)
 
     def compared(
         self,

@@ -53,6 +53,8 @@ def section(data: ReportData) -> list[Block]:
     row = means(data, data.models[0], first)
     assert row is not None
     finding = f"{first} of {row.model} from {formats.metric(row.zero)} to {formats.metric(row.one)}"
+    if not row.share:
+        finding = "every query has a relevant document"
     blocks: list[Block] = [Heading("Other conventions", finding=finding), Paragraph(introduction), table]
     if other_metrics := [metric for metric in metrics if metric != first]:
         tables = tuple(_table(data, metric, f"conventions_{files[metric]}") for metric in other_metrics)

@@ -38,7 +38,7 @@ def section(data: ReportData) -> list[Block]:
     splits = _splits(data)
     if not splits:
         return []
-    blocks: list[Block] = [Heading("Data", finding=_finding(splits)), _size_table(splits)]
+    blocks: list[Block] = [Heading("Data", finding=_finding(data)), _size_table(splits)]
     blocks += recall_tables({split.title: split.facts.candidates for split in splits})
     blocks += agreement_blocks({split.title: split.facts.agreement for split in splits})
     blocks += [Paragraph(f"{note}.", "note") for note in _notes(data)]
@@ -49,13 +49,10 @@ def section(data: ReportData) -> list[Block]:
     return blocks
 
 
-def _finding(splits: Sequence[_FoldSplit]) -> str:
+def _finding(data: ReportData) -> str:
     """Return the number of test queries, and of those without relevant documents."""
-    tests = [split.facts for split in splits if split.name == "test"]
-    n_queries = sum(facts.n_queries for facts in tests)
-    n_without = sum(facts.n_without_relevant for facts in tests)
-    finding = count_of(n_queries, "test query")
-    return f"{finding}, {n_without:,} without relevant documents" if n_without else finding
+    finding = count_of(data.comparison.n_queries, "test query")
+    return f"{finding}, {data.n_empty:,} without relevant documents" if data.n_empty else finding
 
 
 def _size_table(splits: Sequence[_FoldSplit]) -> Table:

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparison import Comparison, Outcome
-from ltr_harness.comparison.contrasts import Paired
+from ltr_harness.comparison.contrasts import Estimated
 from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.main_table import MainColumn, columns_of, corrected_p, tally_text, values_of
 from ltr_harness.comparison.over_time import signs_sentence
-from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import labelled
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.report import blocks
+from ltr_harness.report import blocks, charts
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
 
@@ -52,6 +51,7 @@ def section(data: ReportData) -> list[Block]:
     if data.failures:
         content.append(Paragraph(failures_sentence(data), "warning"))
     content.append(fixed_k_table(data))
+    content += _headroom_chart(data)
     content += [Paragraph(line) for line in headroom_lines(comparison.headroom.values(), data.primary)]
     if comparison.judged:
         line = judged_share.in_words(MetricName.of(data.primary).k, comparison.judged)
@@ -72,6 +72,51 @@ def section(data: ReportData) -> list[Block]:
             method_text += " With several seeds, differences are judged over queries and seeds together."
         details.append(Paragraph(method_text))
     return [*content, Details(method, tuple(details))]
+
+
+_HEADROOM_PARTS = {
+    "random order": "#a3abb3",
+    "reached": "#4269d0",
+    "up to the ceiling": "#a9bcec",
+    "out of reach": "#e0a48f",
+}
+"""The parts of a bar, and their colours."""
+
+
+def _headroom_chart(data: ReportData) -> list[Block]:
+    """Return a bar a model from 0 to the best order of all judged documents, where candidates differ."""
+    headroom = data.comparison.headroom
+    if len({round(item.ceiling, 9) for item in headroom.values()}) < 2:
+        return []
+    rows, descriptions = [], []
+    for name, item in headroom.items():
+        mean = data.mean(name)
+        ends = [0.0, item.random, mean, item.ceiling]
+        if not math.isnan(item.out_of_reach):
+            ends.append(item.ceiling + item.out_of_reach)
+        for part, start, end in zip(_HEADROOM_PARTS, ends, ends[1:], strict=False):
+            rows.append({"model": name, "part": part, "from": round(start, 6), "to": round(end, 6)})
+        descriptions.append(f"{name}: {mean:.4f} reached; {item}.")
+    names = list(headroom)
+    colour = {
+        "field": "part",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(_HEADROOM_PARTS), "range": list(_HEADROOM_PARTS.values())},
+        "legend": {"orient": "top", "columns": 2},
+    }
+    bars = charts.layer(
+        "bar",
+        y={"field": "model", "type": "nominal", "sort": charts.BY_PLACE, "title": None},
+        x=charts.quantitative("from", title="mean over queries", axis={"tickCount": 6}),
+        x2={"field": "to"},
+        color=colour,
+        opacity=charts.fade(),
+        tooltip=charts.tooltip("model", "part", **{"from": ".4f", "to": ".4f"}),
+    )
+    spec = charts.wide(charts.with_places(rows, names), 30 * len(names), autosize=charts.FIT, **bars)
+    title = f"{data.primary} of a random order, of the model, of the best order of its candidates, and of all judged"
+    return [blocks.Chart("headroom", title, spec, " ".join(descriptions))]
 
 
 def fixed_k_table(data: ReportData) -> Table:
@@ -125,7 +170,7 @@ def verdict_mark(verdict: str) -> blocks.Mark:
     return "worse" if verdict == "worse" else ""
 
 
-def near_axis(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
+def near_axis(pairs: Sequence[Estimated]) -> tuple[float, float] | None:
     """Return an axis with 0 on it, on which no far-off model and no endless interval squeezes those left open.
 
     A usual interval decides what is far: an end beyond that is drawn up to the axis' edge.
