@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def test_impressions_may_be_events(tmp_path: Path) -> None:
     assert found_in(write_ubi(tmp_path, without, SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
     moved = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"], at - 1)
              for e in SHOWN for at in [e["event_attributes"]["position"]["ordinal"]]]  # fmt: skip
-    with pytest.raises(DataError, match="ranks are missing or not an integer from 1"):
+    with pytest.raises(DataError, match="3 impressions with the ordinal 0; expected ordinals from 1"):
         found_in(write_ubi(tmp_path, without, moved + EVENTS), BY_EVENTS)
     from_0 = {**BY_EVENTS, "ubi": {"impressions": "events", "first_position": 0}}
     assert found_in(write_ubi(tmp_path, without, moved + EVENTS), from_0) == pytest.approx(ALL)
@@ -416,3 +417,23 @@ def test_odd_documents_are_an_error_or_a_log(
         (tmp_path / "log.ndjson").write_text("".join(json.dumps(d) + "\n" for d in documents))
     with contextlib.suppress(HarnessError):
         monitor({**chosen, "windows": {"min_queries": 1}}, log=tmp_path)
+
+
+SAMPLE = (
+    Path(os.environ.get("LTR_HARNESS_DATA", Path(__file__).parents[3] / "shared" / "data")) / "search_teams"
+)
+
+
+@pytest.mark.skipif(not SAMPLE.is_dir(), reason="no samples of search teams")
+def test_the_projects_own_sample_is_read_as_it_lies() -> None:
+    """Its times are texts and milliseconds, its ordinals begin at 0."""
+    path = SAMPLE / "ubi_queries_events.ndjson"
+    with pytest.raises(DataError, match=r"200 impressions with the ordinal 0; .*set ubi.first_position: 0"):
+        impressions_and_events(path, Ubi(impressions="events"), ["click"], "UTC")
+    settings = Ubi(impressions="events", first_position=0)
+    shown, events = impressions_and_events(path, settings, ["add_to_cart"], "UTC")
+    assert (len(shown), pa.compute.min(shown["position"]).as_py()) == (1999, 1)
+    moments = events["timestamp"].to_pandas()
+    assert len(moments) == 234
+    # seven are milliseconds in the file: 1717527765773 is the first of these
+    assert pd.Timestamp("2024-06-04T19:02:45.773Z") in set(moments)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.data.columns import plain_column
 from ltr_harness.data.logs.log import files_of, open_log
 from ltr_harness.data.logs.settings import ConfigSection, NonEmptyText
@@ -75,6 +76,9 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     position = shown_rows.groupby(QUERY, sort=False, dropna=False).cumcount() + 1
     if settings.impressions == "events":
         position = shown_rows[POSITION] + (1 - settings.first_position)
+        if settings.first_position and (position == 0).any():
+            found = f"{count_of(int((position == 0).sum()), 'impression')} with the ordinal 0"
+            raise DataError.at(path, found, "ordinals from 1", "set ubi.first_position: 0")
     shown_rows = shown_rows.assign(position=position)
     if not len(shown_rows):
         found, cure = f"holds no query with {_HITS[0]}", "set ubi.impressions: events"
@@ -107,7 +111,7 @@ def _tables(path: Path, timezone: str) -> list[Any]:
         moments = table[TIME]
         if pa.types.is_integer(moments.type):  # version 1.0 has milliseconds
             moments = moments.cast(pa.timestamp("ms", "UTC"))
-        moments = timestamps(moments, TIME, timezone)
+        moments = timestamps(_with_milliseconds(moments), TIME, timezone)
         times = pa.array(moments, mask=moments == NO_MOMENT).cast(pa.timestamp("ns", "UTC"))
         table = table.set_column(table.column_names.index(TIME), TIME, times)
         for name in (QUERY, ACTION):
@@ -115,6 +119,17 @@ def _tables(path: Path, timezone: str) -> list[Any]:
             table = table.set_column(table.column_names.index(name), name, text)
         tables.append(table)
     return tables
+
+
+def _with_milliseconds(moments: Any) -> Any:
+    """Return times in which those that are milliseconds among texts, as where clients of two versions log, are ISO."""
+    if not pa.types.is_string(moments.type):
+        return moments
+    is_number = pc.match_substring_regex(moments, "^[0-9]{12,14}$")
+    if not pc.any(is_number).as_py():
+        return moments
+    numbers = pc.if_else(is_number, moments, None).cast(pa.int64()).cast(pa.timestamp("ms"))
+    return pc.coalesce(pc.strftime(numbers, "%Y-%m-%dT%H:%M:%SZ"), moments)
 
 
 def _select_events(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:

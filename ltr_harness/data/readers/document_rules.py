@@ -106,7 +106,7 @@ class DocumentRules:
 
         `qrels` are what `judgments` returns. Where K counts chunks, later chunks of judged documents have the grade 0.
         """
-        n_listed = run.scores.size
+        n_listed, listed = run.scores.size, np.unique(run.queries.codes)
         run = self._without_excluded(run)
         n_excluded = n_listed - run.scores.size
         if self.folds_chunks:
@@ -116,7 +116,14 @@ class DocumentRules:
             n_excluded += int(np.count_nonzero(~counts))
             qrels, run = self._fold(qrels, _keep(run, counts), chunks[counts])
         if n_excluded:
+            if not run.scores.size:
+                raise DataError.at(run.path, "all listed documents are excluded", "at least one that counts")
             text = f"{count_of(n_excluded, 'excluded document')} {plural('was', n_excluded)} taken out of its lists"
+            n_emptied = listed.size - np.unique(run.queries.codes).size
+            if n_emptied:
+                text += (
+                    f"; {n_emptied:,} {plural('is', n_emptied)} empty now, with the value of an empty ranking"
+                )
             run = _with_caution(run, "excluded-documents", text)
         return qrels, run
 

@@ -89,10 +89,30 @@ def documents_by_query(rows: Sequence[Any], source: str, role: str) -> tuple[dic
         if row[query] in by_query:
             found = f"query {row[query]!r} has a row already"
             raise DataError.at(f"{source}: row {number}", found, "each query once")
-        form = form or f"rows of {query}, {documents}"
+        row_form = f"rows of {query}, {documents}"
+        form = form or row_form
+        if row_form != form:
+            raise DataError.at(
+                f"{source}: row {number}", f"is of the form {row_form}", f"{form}, as row 1 has"
+            )
         cell = row[documents]
         by_query[row[query]] = [cell] if _is_id(cell) else cell
+        _refuse_sentences(by_query[row[query]], f"{source}: row {number}: {documents}", role)
     return by_query, form
+
+
+_WORDS = 5  # from which on a text is a sentence, and no id
+_IDS = {"run": "retrieved_context_ids", "qrels": "relevant_ids"}
+
+
+def _refuse_sentences(documents: Any, place: str, role: str) -> None:
+    """Raise where most documents of a row are sentences, as tools for language models have them under such names."""
+    if not isinstance(documents, _ONE_LIST):
+        return
+    sentences = [text for text in documents if isinstance(text, str) and len(text.split()) >= _WORDS]
+    if len(sentences) * 2 > len(documents):
+        found = f"holds texts, such as {sentences[0][:40]!r}"
+        raise DataError.at(place, found, "ids", f"put the ids under {_IDS[role]}")
 
 
 def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[Any, Any]]:

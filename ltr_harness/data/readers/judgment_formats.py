@@ -3,12 +3,13 @@
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
 
 from ltr_harness._util.files import arrow_blocks, bare_name, compression_of
 from ltr_harness._util.text import count_of
@@ -17,11 +18,12 @@ from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among
 from ltr_harness.data.readers.csv import Delimited
 from ltr_harness.data.readers.judgment_objects import rows_of_object
+from ltr_harness.data.readers.letor import Letor, read_svmlight
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.table_columns import OpenedTable
 from ltr_harness.data.readers.text_files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.data.readers.trec import Qrels, TrecRun
-from ltr_harness.data.readers.unchecked_rows import Role, UncheckedRows, rows_of_table
+from ltr_harness.data.readers.unchecked_rows import Role, UncheckedRows, rows_of_columns, rows_of_table
 from ltr_harness.errors import DataError, MissingExtraError
 
 _LZ4 = b"\x04\x22\x4d\x18"
@@ -42,6 +44,8 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
         listing = rows_of_object(_read_json(path), str(path), role)
         return replace(listing, form=f"JSON, {listing.form}")
     cells = _first_line(start).split()
+    if role == "qrels" and len(cells) > 1 and cells[1].startswith("qid:"):
+        return _judgment_list(path, allow_repeats=allow_repeats)
     if len(cells) != 3:
         read = trec.read_qrels if role == "qrels" else trec.read_run
         return read(path, allow_repeats=allow_repeats)
@@ -53,6 +57,22 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
     return trec.read_qrels(
         path, "query document grade", "qrels of three columns", allow_repeats=allow_repeats
     )
+
+
+def _judgment_list(path: Path, *, allow_repeats: bool) -> Qrels:
+    """Read lines ``grade qid:query # document …``, as plug-ins for learning to rank keep them."""
+    rows = read_svmlight([path], Letor(), with_qid=True)
+    if rows.document_ids is None:
+        expected = "`grade qid:query # document` in every line"
+        raise DataError.at(path, "names no documents, or not in every line", expected)
+    queries = np.repeat(
+        np.asarray(rows.block_ids).astype(np.str_), np.diff(np.append(rows.block_starts, rows.labels.size))
+    )
+    columns = (queries.tolist(), rows.document_ids.tolist(), rows.labels.tolist())
+    listing = rows_of_columns(
+        columns, str(path), "judgment list (grade qid:query # document)", place=rows.place
+    )
+    return listing.qrels(allow_repeats=allow_repeats)
 
 
 def _has_columns(header: Sequence[str], names: Sequence[str]) -> bool:
@@ -121,11 +141,12 @@ def _read_json(path: Path) -> Any:
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object. Raises ValueError: a name occurs twice, of which JSON readers silently keep the last."""
+    """Return the object. Raises ValueError: a name has two values, of which JSON readers silently keep the last."""
     json_object = dict(pairs)
     if len(json_object) < len(pairs):
-        repeated_name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"{repeated_name!r} stands twice in one object")
+        repeated_name = next((name for name, value in pairs if json_object[name] != value), None)
+        if repeated_name is not None:
+            raise ValueError(f"{repeated_name!r} stands twice in one object, with two values")
     return json_object
 
 

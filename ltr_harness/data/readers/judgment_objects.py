@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ltr_harness._util.text import shortened
 from ltr_harness.data.columns import table_of
-from ltr_harness.data.readers import id_lists
+from ltr_harness.data.readers import foreign_judgments, id_lists
 from ltr_harness.data.readers.id_lists import WORD
 from ltr_harness.data.readers.parquet import ArrowTable
 from ltr_harness.data.readers.unchecked_rows import (
@@ -58,6 +58,7 @@ def _of_ranx(value: Any, source: str, role: Role) -> UncheckedRows:
 
 def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> UncheckedRows:
     """Return the rows of ratings as OpenSearch has them, of MTEB's predictions, or of documents by query."""
+    foreign_judgments.refuse(mapping, source)
     ratings = _ratings(mapping) if role == "qrels" else None
     if ratings is not None:
         return _of_ratings(ratings, source)
@@ -65,12 +66,24 @@ def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Unch
         return _of_mteb(mapping, source, role)
     if id_lists.is_row_of_lists(mapping):  # one line of JSON lines
         return _of_rows_of_lists([mapping], source, role)
+    _refuse_mixed(mapping, source)
     form = f"dict {{query: {{document: {WORD[role]}}}}}"
     if not all(isinstance(inner, Mapping) for inner in mapping.values()):
         form = "lists of documents by query, the best first"
         if role == "qrels":
             form = "lists of documents by query, all relevant"
     return _of_mapping(mapping, source, role, form)
+
+
+def _refuse_mixed(mapping: Mapping[Any, Any], source: str) -> None:
+    """Raise where some queries have lists of ids, and others values for each document."""
+    first: dict[bool, Any] = {}
+    for query, inner in mapping.items():
+        if hasattr(inner, "__len__") and len(inner):
+            first.setdefault(isinstance(inner, Mapping), query)
+    if len(first) > 1:
+        found = f"has values for each document, and {source}[{first[False]!r}] is a list of ids"
+        raise DataError.at(f"{source}[{first[True]!r}]", found, "one form for all queries")
 
 
 def _of_rows_of_lists(rows: Sequence[Any], source: str, role: Role) -> UncheckedRows:
@@ -196,6 +209,8 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
         return _of_triples(list(rows), source, role)
     if id_lists.is_row_of_lists(first):
         return _of_rows_of_lists(list(rows), source, role)
+    if isinstance(first, Mapping):
+        rows = itertools.chain(_rows_without_lists(rows, source, first.keys()))
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
@@ -206,6 +221,16 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError.at(source, f"its rows are not alike: {problem}", f"rows like {first!r}") from None
     return rows_of_table(ArrowTable(table, Path(source)), role, form)
+
+
+def _rows_without_lists(rows: Iterable[Any], source: str, first_names: Collection[Any]) -> Iterator[Any]:
+    """Yield rows of which none has a list of documents; DataError for one that has."""
+    for number, row in enumerate(rows, 1):
+        has_other_names = isinstance(row, Mapping) and row.keys() != first_names
+        if has_other_names and id_lists.is_row_of_lists(row):
+            found = f"has {', '.join(map(str, row))}, and row 1 has other fields"
+            raise DataError.at(f"{source}: row {number}", found, "one form for all rows")
+        yield row
 
 
 def _of_triples(rows: Sequence[Any], source: str, role: Role) -> UncheckedRows:
@@ -233,6 +258,7 @@ def _of_ratings(value: Any, source: str) -> UncheckedRows:
     try:
         rated = [(judged["query"], rating) for judged in value for rating in judged["ratings"]]
         rows = [(query, rating["docId"], float(rating["rating"])) for query, rating in rated]
+        rows = list(dict.fromkeys(rows))  # equal ratings of a document count once
     except (KeyError, TypeError, ValueError) as problem:
         found = f"a rating cannot be read: {type(problem).__name__} {problem}"
         expected = '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'

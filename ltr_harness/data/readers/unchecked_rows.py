@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness._util.text import shortened
+from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats
 from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.readers import trec
@@ -23,7 +23,7 @@ from ltr_harness.data.readers.text_files import Bound
 from ltr_harness.data.readers.trec import Qrels, TrecRun
 from ltr_harness.data.readers.trec_lines import NameColumn, checked_names
 from ltr_harness.data.readers.words import NotNumeric, listing_cure
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 
 Role = Literal["qrels", "run"]
 
@@ -47,6 +47,7 @@ class UncheckedRows:
     name: str = ""  # the run's own name, or ""
     without_rows: tuple[str, ...] = ()  # queries for which a ranking lists nothing
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
+    cautions: tuple[Caution, ...] = ()
 
     def qrels(self, *, allow_repeats: bool = False) -> Qrels:
         """Return the rows as judgments; one of each document, unless repeats are allowed."""
@@ -54,7 +55,15 @@ class UncheckedRows:
         queries, documents, *subtopics = self._names("qrels", bad, allow_repeats)
         integers = self.values.astype(np.int64)
         grades = integers if np.array_equal(integers, self.values) else self.values
-        each = Qrels(Path(self.source), queries, documents, grades, form=self.form, place=self.place)
+        each = Qrels(
+            Path(self.source),
+            queries,
+            documents,
+            grades,
+            form=self.form,
+            place=self.place,
+            cautions=self.cautions,
+        )
         return trec.merge_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self, *, allow_repeats: bool = False) -> TrecRun:
@@ -143,8 +152,16 @@ def columns_of(
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
         cures = [_cure_of_name(field, table.columns) for field in lacking]
         cure = next(filter(None, cures), "rename the column")
+        if lacking == ["grade"] and [name.lower() for name in table.columns[:2]] == ["query", "docid"]:
+            cure = f"a book of Quepid with a column for each judge: {_MELT.format(path=table.path)}, and --several"
         raise DataError.at(table.path, found, f"such as {expected}", cure)
     return {field: str(column) for field, column in named.items()}
+
+
+_MELT = (
+    """python -c 'import pandas; pandas.read_csv("{path}").melt(["query", "docid"], value_name="rating")"""
+    """.to_csv("qrels.csv", index=False)'"""
+)
 
 
 def _cure_of_name(field: str, columns: Sequence[str]) -> str:
@@ -167,11 +184,26 @@ def rows_of_table(table: OpenedTable, role: Role, form: str) -> UncheckedRows:
         raise DataError(_with_listing_cure(problem, table) for problem in error.problems) from None
     ids = [id_texts(cells, column, table.path) for column in named_ids]
     values, meaning = cells.numbers(value), value
+    cautions: tuple[Caution, ...] = ()
+    if role == "qrels":
+        values, cautions = _without_blanks(values, table)
     if by_rank:
         values, meaning = -values, f"{value}: the first is the best"
     form = f"{form} ({query}, {document}, {meaning})"
     subtopics = ids[2] if subtopic and len(ids[2].unique()) > 1 else None
-    return UncheckedRows(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
+    return UncheckedRows(
+        str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics, cautions=cautions
+    )
+
+
+def _without_blanks(grades: Floats, table: OpenedTable) -> tuple[Floats, tuple[Caution, ...]]:
+    """Return grades in which those of empty cells are -1, and a caution; as they are where all cells are empty."""
+    is_blank = np.isnan(grades)
+    n = int(np.count_nonzero(is_blank))
+    if not n or n == grades.size:
+        return grades, ()
+    text = f"{count_of(n, 'row')} without a grade {plural('is', n)} unjudged"
+    return np.where(is_blank, -1.0, grades), (Caution("blank-grades", "note", text, place=str(table.path)),)
 
 
 def id_texts(cells: ArrowColumns, column: str, path: Path) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
-from ltr_harness.data.readers.trec import read_qrels, read_run
+from ltr_harness.data.readers.trec import SEVERAL_CURE, read_qrels, read_run
 from ltr_harness.data.readers.truth import read_judgments
 from ltr_harness.errors import DataError
 
@@ -64,7 +64,7 @@ def test_equal_repetitions_are_one_line(tmp_path: Path) -> None:
             read(write_text(tmp_path, text))
         [problem] = caught.value.problems
         assert "(60 such rows)" in problem.found
-        assert problem.cure == "the values are equal: keep one of each, as `sort -u` does"
+        assert problem.cure == f"the values are equal: keep one of each, as `sort -u` does, or {SEVERAL_CURE}"
 
 
 def test_repetitions_in_memory_are_one_line() -> None:

@@ -350,7 +350,7 @@ def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.Monke
         ),
         (
             pd.DataFrame({"qid": ["q", None], "docno": ["d", "e"], "label": [1, np.nan]}),
-            "qrels: row 2: the query is missing; expected an id\nqrels: row 2: the grade is missing or no number",
+            "qrels: row 2: the query is missing; expected an id",
         ),
         (pd.DataFrame({"qid": [], "docno": [], "label": []}), "qrels: has no rows"),
         (

@@ -108,7 +108,7 @@ def test_other_tasks_or_data_are_not_compared(write: Write) -> None:
         ),
         (result("A", {}), "is not a result of MTEB: scores: "),
         (result("A", {"test": []}), "is not a result of MTEB: scores.test: "),
-        (result("A", {"test": [("default", float("nan"))]}), "main_score: Input should be a finite number"),
+        (result("A", {"test": [("default", float("inf"))]}), "main_score: Input should be a finite number"),
         (result("A", {"test": [("default", "high")]}), "main_score: "),  # type: ignore[list-item]
         (result("Task01", {"test": [("default", 0.5)]}), "has Task01@abcdef0 test/default again"),
         ("{", "is not a result of MTEB: Invalid JSON"),
@@ -166,3 +166,26 @@ def test_what_mteb_writes(tmp_path: Path) -> None:
     system = compare(folder, {"same": folder}, ledger=False).systems[0]
     assert system.name == "mteb/baseline-random-encoder"
     assert system.values[SCORE][0].tolist() == pytest.approx([done.get_score()], abs=1e-6)
+
+
+def test_tasks_without_a_score_are_left_out_with_a_note(write: Write) -> None:
+    scores: dict[str, Any] = dict(draw_scores(1, 0.0))
+    scores["Hole"] = result("Hole", {"test": [("de", None), ("en", 0.5)]})  # type: ignore[list-item]
+    scores["Nan"] = result("Nan", {"test": [("default", float("nan"))]})
+    folder = write("base", scores)
+    other = write("other", draw_scores(2, 0.0))
+    found = compare(folder.parent, other.parent, ledger=False)
+    assert found.summary("org/base").n == len(TASKS)
+    assert any(
+        "without a score of some subset, left out: Hole@abcdef0 test/de, test/en, Nan@" in str(caution)
+        for caution in found.cautions
+    )
+
+
+def test_results_from_papers_beside_a_revision_are_skipped(write: Write) -> None:
+    folder = write("base", draw_scores(1, 0.0))
+    write("base", draw_scores(9, 0.1), revision="external")
+    other = write("other", draw_scores(2, 0.0))
+    found = compare(folder.parent, other.parent, ledger=False)
+    alone = compare(folder, other, ledger=False)
+    assert found.summary("org/base").mean == alone.summary("org/base").mean
