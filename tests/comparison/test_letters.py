@@ -91,7 +91,7 @@ def test_no_pair_that_is_alike_is_without_a_letter_where_no_three_are() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_near_variants_beside_rankers_of_another_kind(runs: int) -> None:
     """Eight of one kind and two that differ from them by far more per query, and by nothing in the mean."""
     rng = np.random.default_rng(6)

@@ -88,10 +88,15 @@ def difficulties(random: np.random.Generator) -> Floats:
     return 0.12 * random.standard_normal(2000) - 0.1 * np.log10(np.arange(1, 2001))
 
 
-@pytest.mark.parametrize("runs", [12, pytest.param(300, marks=pytest.mark.slow)])
+MIXES = [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0, 0.0, (28, 4))]
+
+
 @pytest.mark.parametrize(
-    ("moved", "mixed", "days"),
-    [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0, 0.0, (28, 4))],
+    ("moved", "mixed", "days", "runs"),
+    [
+        *((*mix, 12) for mix in (MIXES[1], MIXES[3])),
+        *(pytest.param(*mix, 300, marks=pytest.mark.slow) for mix in MIXES),
+    ],
 )
 def test_healthy_runs_stay_quiet(
     moved: float, mixed: float, days: tuple[int, int], runs: int, query_table: Table, analyse: Analyse

@@ -246,13 +246,12 @@ def test_means_of_mostly_equal_values_are_covered(share: float) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("world", ["normal", "heavy"])
-def test_level_where_differences_are_symmetric(world: str) -> None:
-    assert abs(shares_rejected(SYMMETRIC[world], 50, 1000)[0][0] - 0.05) < 0.02  # three standard errors
+def test_level_where_differences_are_symmetric() -> None:
+    assert abs(shares_rejected(SYMMETRIC["heavy"], 50, 1000)[0][0] - 0.05) < 0.02  # three standard errors
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("world", SKEWED)
+@pytest.mark.parametrize("world", ["rare gains", "lognormal"])
 def test_level_where_they_are_not(world: str) -> None:
     """Plain sign flips reject in 6 to 14 %."""
     share, said = shares_rejected(SKEWED[world], 100, 600)[0]
@@ -261,7 +260,7 @@ def test_level_where_they_are_not(world: str) -> None:
 
 @pytest.mark.long
 def test_power_is_that_of_plain_flips_where_they_are_symmetric() -> None:
-    d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 1000))
+    d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 400))
     plain, adjusted, by_t = (
         np.mean(separate_results(d, Method(test=test, draws=1000)).p < 0.05)
         for test in ("permutation", "skew-adjusted", "t")
