@@ -33,6 +33,7 @@ from ltr_harness.experiments.training.job import Cluster, Job, Task, list_tasks,
 from ltr_harness.experiments.training.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.search import require_optuna, tune
+from ltr_harness.experiments.training.study import with_second_wave
 from ltr_harness.experiments.training.train import run_here
 from ltr_harness.experiments.training.workers import run_in_workers
 from ltr_harness.metrics import Metric
@@ -261,6 +262,7 @@ class _TrainingPlan:
     job: Job
     configuration: str  # as stored, in YAML
     todo: tuple[Task, ...]
+    n_trained_before: int = 0  # by this command, in the first wave of a study
 
     @property
     def is_tested(self) -> bool:
@@ -276,6 +278,13 @@ def run_prepared(
     _refuse_unfit(job)
     plan = _plan(job, progress)
     runs = _train(plan, progress, fail_fast, in_processes)
+    further = with_second_wave(plan.job, runs) if plan.is_tested else None
+    if further is not None:
+        n_before = len(plan.todo)
+        plan = _plan(further, progress)
+        runs = _train(plan, progress, fail_fast, in_processes)
+        plan = replace(plan, n_trained_before=n_before)
+    progress.reporting()
     return _report(plan, runs, progress)
 
 
@@ -324,7 +333,6 @@ def _train(plan: _TrainingPlan, progress: Progress, fail_fast: bool, in_processe
             progress.finished(task, run)
             if run.record.status == "failed" and fail_fast:
                 raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
-        progress.reporting()
         return [load_run(task.folder) for task in job.tasks]
 
 
@@ -343,7 +351,7 @@ def _report(plan: _TrainingPlan, runs: Sequence[Run], progress: Progress) -> Exp
         report=data,
         report_path=path,
         folder=job.folder,
-        reused=len(job.tasks) - len(plan.todo),
+        reused=len(job.tasks) - len(plan.todo) - plan.n_trained_before,
     )
 
 

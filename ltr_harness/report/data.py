@@ -20,6 +20,7 @@ from ltr_harness.comparison.main_table import interval_heading, joint_word
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
 from ltr_harness.experiments.compare.compare import compare
+from ltr_harness.experiments.compare.next_gain import NextGain, next_gains
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
@@ -46,6 +47,7 @@ class ReportData(Displayed):
     experiment_yaml: str | None  # the resolved configuration
     title: str  # what the reader calls this comparison
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
+    next_gains: tuple[NextGain, ...] = ()  # of the models that are studied
 
     @property
     def primary(self) -> str:
@@ -246,13 +248,15 @@ def experiment_data(
     ledger: bool = True,
 ) -> ReportData | None:
     """Return the comparison that an experiment's `compare:` section describes; None if no run has finished."""
-    finished = {run.record.model for run in runs_read if run.record.status == "complete"}
+    studied = experiment.studied
+    compared_runs = [run for run in runs_read if run.record.model not in studied]
+    finished = {run.record.model for run in compared_runs if run.record.status == "complete"}
     if not finished:
         return None
     settings = experiment.compare
     declared = baseline or settings.baseline
     comparison = compare(
-        *runs_read,
+        *compared_runs,
         # `compare` refuses a name that is no model, and lists the models
         baseline=None if declared in experiment.models and declared not in finished else declared,
         ledger=ledger and settings.ledger,
@@ -266,7 +270,8 @@ def experiment_data(
         text = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
         cautions.append(Caution("baseline-missing", "warning", text))
     return replace(
-        _report_data(comparison, runs_read, cautions),
+        _report_data(comparison, compared_runs, cautions, runs_read),
+        next_gains=tuple(next_gains(runs_read, studied, settings.method)),
         experiment_yaml=text,
         title=experiment.name,
         sections=experiment.report.sections,
@@ -305,7 +310,10 @@ def _refuse_unfinished(folders: Sequence[Path], runs_read: Sequence[Run], plans:
 
 
 def _report_data(
-    comparison: Comparison, runs_read: Sequence[Run], cautions: Sequence[Caution] = ()
+    comparison: Comparison,
+    runs_read: Sequence[Run],
+    cautions: Sequence[Caution] = (),
+    trained: Sequence[Run] = (),  # those of a study among them, which fail as well
 ) -> ReportData:
     """Return the report of a comparison of runs, with the cautions of their data and training beside its numbers."""
     runs = [run for run in runs_read if run.record.status == "complete"]
@@ -320,7 +328,7 @@ def _report_data(
     leading = () if comparison.seeds_caution is None else (comparison.seeds_caution,)
     below = comparison.cautions_below
     all_cautions = (*leading, *cautions_of_data, *_training_cautions(runs), *cautions, *below)
-    failures = [run.record for run in runs_read if run.record.status == "failed"]
+    failures = [run.record for run in trained or runs_read if run.record.status == "failed"]
     comparison = replace(comparison, cautions=all_cautions)
     return ReportData(comparison, runs, failures, None, title_of(comparison, runs))
 

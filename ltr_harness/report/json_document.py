@@ -16,12 +16,14 @@ from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import Caution
+from ltr_harness.experiments.compare.next_gain import NextGain
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.calibration import Bin, calibration
 from ltr_harness.report.sections.conventions import Convention, means, other_tools
 from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, front, serving
 from ltr_harness.report.sections.features import Importance, importance
+from ltr_harness.report.sections.next_gain import answer
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import ChangedQuery, all_changes, gains_and_losses
 from ltr_harness.report.sections.ties import audits
@@ -52,6 +54,13 @@ class Ties(BaseModel, extra="forbid"):
     mean_high: float
     share_touched: float
     share_tied_positions: float
+
+
+class NextGainAnswer(BaseModel, extra="forbid"):
+    """A study of one model, and its answer as a sentence."""
+
+    answer: str
+    study: NextGain
 
 
 class RunRecord(Record):
@@ -125,6 +134,9 @@ class ReportDocument(BaseModel):
     first_rounds: list[FirstRounds] = Field(
         description="Models cut after fewer rounds; on the front, no other is as cheap and as good."
     )
+    next_gain: list[NextGainAnswer] = Field(
+        default_factory=list, description="What a study found: one entry for each studied model."
+    )
     runs: list[RunRecord] = Field(description="Records of the runs, with their `folder`.")
     failures: list[Record]
     config_sha256: str | None
@@ -161,6 +173,7 @@ def document(data: ReportData) -> dict[str, Any]:
         cost=[cost(model, records) for model in data.models if (records := data.records_of(model))],
         serving=[times for model in data.models for times in serving(model, data.records_of(model))],
         first_rounds=front(data),
+        next_gain=[NextGainAnswer(answer=answer(gain), study=gain) for gain in data.next_gains],
         runs=[RunRecord(**{**run.record.model_dump(), "folder": run.path.name}) for run in data.ordered_runs],
         config_sha256=config_digest(data),
     )

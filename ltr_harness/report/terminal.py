@@ -16,6 +16,7 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.errors import labelled
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.next_gain import answer_lines
 from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def _lines_below(data: ReportData) -> Iterator[str]:
         yield shares
     if signs := signs_sentence(comparison.fold_signs):
         yield signs
+    for line in answer_lines(data.next_gains):
+        yield f"Where the next gain is: {line}"
     for caution in comparison.cautions_below:
         yield f"Note: {labelled(caution)}"
 

@@ -70,7 +70,7 @@ class TerminalProgress(Progress):
             if self._live is not None:
                 self._live.remove_task(row)
         self._searches.clear()
-        self._n_to_do = job.count("score again") + job.count("train")
+        self._n_to_do = self._n_ended + job.count("score again") + job.count("train")
         self._rule = job.stopping
         self._watched = str(job.decision_metric)
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again

@@ -27,7 +27,7 @@ FORMATS: tuple[str, ...] = get_args(ReportFormat)
 
 GROUPS = {
     SectionGroup("Result", "How do the models compare on every metric, and with each other?"): (
-        "metrics", "cutoffs", "precision_recall", "paired", "pairs", "tuning", "sweep",
+        "next_gain", "metrics", "cutoffs", "precision_recall", "paired", "pairs", "tuning", "sweep",
     ),
     SectionGroup("Where", "On which queries do they differ?"): ("over_time", "slices", "distribution", "queries"),
     SectionGroup("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (

@@ -80,9 +80,9 @@ def read_outline(path: Path) -> Outline:
     loading = _Loading(tree)
     compare = loading.compare()
     report = loading.section(sections.ReportConfig, "report", required=False) or sections.ReportConfig()
+    models = {name: loading.variant_options(name, node) for name, node in loading.named_models.items()}
     if compare is None or loading.problems:
         raise loading.error()
-    models = tree.mapping["models"].mapping if "models" in tree.mapping else {}
     name = tree.mapping["name"].as_python() if "name" in tree.mapping else path.parent.name
     return Outline(name=str(name), models=models, compare=compare, report=report, left_out=left_out)
 
@@ -464,6 +464,13 @@ class _Loading:
             for problem in ranker.check():
                 self.add_problem_of_model(path, problem)
         return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def variant_options(self, name: str, node: Node) -> Node | sections.ModelOptions | None:
+        """Return a variant of a study as the options that need no ranker; any other model as it is."""
+        if "variant" not in node.mapping:
+            return node
+        options = node.keep_keys(sections.ModelOptions.model_fields)
+        return self.validate(sections.ModelOptions, options, ("models", name))
 
     def add_problem_of_model(self, path: KeyPath, problem: Problem) -> None:
         """Collect a ranker's problem in the place of the option it is about, or of the nearest key around it."""

@@ -10,6 +10,7 @@ DEFAULT_FORMATS: Final[tuple[ReportFormat, ...]] = ("html", "md", "json", "tex",
 # In the order of a reader's questions.
 SECTIONS = {
     "verdict": "ltr_harness.report.sections.verdict:section",
+    "next_gain": "ltr_harness.report.sections.next_gain:section",
     "metrics": "ltr_harness.report.sections.metrics:section",
     "cautions": "ltr_harness.report.sections.data:cautions_section",
     "paired": "ltr_harness.report.sections.paired:section",

@@ -360,10 +360,19 @@ class Outline(ExperimentSection):
     """The parts of an experiment that are about its comparison, nothing of which has to be loaded."""
 
     name: str
-    models: dict[str, Any]  # by name, in the order of the file
+    models: dict[str, Any]  # by name, in the order of the file; variants of a study as `ModelOptions`
     compare: CompareConfig
     report: ReportConfig = ReportConfig()
     left_out: tuple[str, ...] = ()  # retired parts of a stored configuration
+
+    @property
+    def studied(self) -> dict[str, ModelOptions]:
+        """The variants of studied models by name."""
+        return {
+            name: model
+            for name, model in self.models.items()
+            if isinstance(model, ModelOptions) and model.variant is not None
+        }
 
 
 class Experiment(Header, Outline):

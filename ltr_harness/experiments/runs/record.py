@@ -13,7 +13,6 @@ from ltr_harness._util.stored import (
     Count,
     Stored,
     StoredForm,
-    StudyVariant,
     SweepPoint,
     TrainingQueries,
     Versioned,
@@ -218,7 +217,6 @@ class Record(Displayed, Versioned):
     config: dict[str, Any]  # this model's part of the resolved experiment
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
-    variant: StudyVariant | None = None  # of a study: the model that is studied, and its feature groups
     training_queries: TrainingQueries | None = None  # None where all of them trained it
     # `data` but root
     reading: Annotated[dict[str, Any], AfterValidator(_check_reading)]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ltr_harness._util.stored import StudyVariant, SweepPoint
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.errors import Caution
@@ -129,18 +128,12 @@ def _seconds_taken(folder: Path) -> dict[str, dict[Hashable, list[float]]]:
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
-        swept_model = _origin(record.model, record.point, record.variant)
+        swept_model = record.model if record.point is None else record.point.of
         total = sum(record.seconds.values())
         for likeness in _likenesses(record.model, record.fold, swept_model, record.ranker, record.objective):
             took["train"].setdefault(likeness, []).append(total)
             took["score again"].setdefault(likeness, []).append(total - record.seconds.get("fit", 0.0))
     return took
-
-
-def _origin(model: str, point: SweepPoint | None, variant: StudyVariant | None) -> str:
-    """Return the model that a point of a sweep, or a variant of a study, was made of; others are their own."""
-    source = point or variant
-    return model if source is None else source.of
 
 
 def time_left(job: Job, tasks: Sequence[Task] | None = None) -> TimeLeft:
@@ -156,7 +149,8 @@ def time_left(job: Job, tasks: Sequence[Task] | None = None) -> TimeLeft:
     estimates = []
     for task in todo:
         config = job.experiment.models[task.model]
-        swept_model = _origin(task.model, config.point, config.variant)
+        source = config.point or config.variant
+        swept_model = task.model if source is None else source.of
         likenesses = _likenesses(task.model, task.fold, swept_model, config.ranker_name, config.objective)
         found = [took[task.state][likeness] for likeness in likenesses if likeness in took[task.state]]
         estimates += [statistics.median(found[0])] if found else []

@@ -332,7 +332,6 @@ def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "config": revised_definition(job, config),
         "rounds": config.rounds,
         "point": point,
-        "variant": config.variant,
         "training_queries": config.training_queries,
         "threads": job.threads,
         "features": list(fold.train.feature_names),

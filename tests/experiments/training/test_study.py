@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,21 @@ import numpy as np
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data import RankingDataset, from_arrays
 from ltr_harness.data.splits import share_of_queries
 from ltr_harness.errors import UsageError
+from ltr_harness.experiments.compare.next_gain import next_gains
+from ltr_harness.experiments.config import as_mapping, load_experiment
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.study import study_notes, study_plan
-from ltr_harness.workflow import prepare, read
+from ltr_harness.report.blocks import Chart, Heading, Paragraph
+from ltr_harness.report.data import stored_data
+from ltr_harness.report.json_document import document
+from ltr_harness.report.sections.next_gain import answer, section
+from ltr_harness.report.terminal import render
+from ltr_harness.workflow import ExperimentResult, prepare, read
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
@@ -180,7 +190,10 @@ def test_the_plan_counts_trainings_and_groups_that_share_features_are_noted(tmp_
     groups = {**GROUPS, "clicks": ["ctr_week", "noise"]}
     study = {"of": "lgbm", "features": {"groups": groups}, "queries": SHARES}
     job = prepare(read(experiment_with_files(study, tmp_path), runs=tmp_path))
-    assert list(study_plan(job)) == ["study of lgbm: 12 models, 24 of 24 runs to do; no estimate yet"]
+    assert list(study_plan(job)) == [
+        "study of lgbm: 12 models, 24 of 24 runs to do, and up to 2 more without several groups together; "
+        "no estimate yet"
+    ]
     assert [str(note) for note in study_notes(job)] == [
         "study.features.groups: groups behaviour and clicks share ctr_week: the worth of both counts it"
     ]
@@ -190,3 +203,123 @@ def experiment_with_files(study: Any, folder: Path) -> Any:
     from ltr_harness.experiments.training.folds import with_files
 
     return with_files(experiment({"lgbm": LGBM}, study=study, compare={"margin": 0.02}), folder)
+
+
+@pytest.fixture(scope="module")
+def copies(
+    tmp_path_factory: pytest.TempPathFactory, one_core: None
+) -> tuple[ExperimentResult, Path, dict[str, Any]]:
+    """A study of two copies of one signal, each of which can go, and not both."""
+    runs = tmp_path_factory.mktemp("copies")
+    data = {
+        name: with_copy(rows(n, seed))
+        for name, n, seed in (("train", 80, 1), ("valid", 40, 2), ("test", 80, 3))
+    }
+    groups = {"signal": ["bm25"], "copy": ["copy"], "chance": ["noise"]}
+    study = {"of": "lgbm", "features": {"groups": groups, "costs": {"signal": 2, "copy": 3, "chance": 0.5}}}
+    study["queries"] = [0.25, 0.5, 0.75, 1]
+    lgbm = {"ranker": "lightgbm", "params": {"num_leaves": 7, "learning_rate": 0.3}}
+    changes = {"study": study, "seeds": [1], "compare": {"margin": 0.07}, "data": {**data, "max_grade": 3}}
+    config = experiment({"lgbm": lgbm, "chance": {"ranker": "random"}}, **changes)
+    config["report"] = {"formats": ["html", "md", "json"]}
+    return run_experiment(config, runs=runs, workers=1), runs, config
+
+
+def with_copy(dataset: RankingDataset) -> RankingDataset:
+    features = dataset.features[:, [0, 0, 4]]
+    labels = np.clip(np.round(features[:, 0] + 0.3 * features[:, 2]), 0, 3)
+    queries = np.repeat(dataset.groups.ids, dataset.groups.sizes)
+    return from_arrays(features, labels, query_ids=queries, feature_names=["bm25", "copy", "noise"])
+
+
+def test_groups_that_can_go_one_by_one_are_left_out_together_in_a_second_wave(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]],
+) -> None:
+    result, _, _ = copies
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    verdicts = {worth.groups: worth.verdict for worth in gain.groups}
+    assert verdicts[("signal",)] == verdicts[("copy",)] == "removable"
+    assert gain.together is not None
+    assert set(gain.together.groups) >= {"signal", "copy"}
+    assert gain.together.verdict == "needed"
+    assert gain.together.largest_loss > 0.07
+    assert gain.together.cost == sum(
+        {"signal": 2, "copy": 3, "chance": 0.5}[group] for group in gain.together.groups
+    )
+    names = ", ".join(gain.together.groups)
+    (run,) = [run for run in result.runs if run.record.model == f"lgbm without {names}"]
+    members = {"signal": "bm25", "copy": "copy", "chance": "noise"}
+    assert run.record.config["exclude"] == [members[group] for group in gain.together.groups]
+    assert f"joint over {2 * 3 + 1} comparisons" in gain.family
+    # the verdict on the models themselves is a family of its own
+    assert result.comparison is not None
+    assert result.comparison.models == ("lgbm", "chance")
+
+
+def test_a_second_command_trains_nothing_and_finds_the_same(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]],
+) -> None:
+    result, runs, config = copies
+    again = run_experiment(config, runs=runs, workers=1)
+    assert again.reused == len(again.runs) == len(result.runs)
+    assert again.report is not None
+    assert result.report is not None
+    stored = stored_data([result.folder])
+    found, second, third = (document(data)["next_gain"] for data in (result.report, again.report, stored))
+    assert found == second == third
+    assert stored.models == result.report.models
+
+
+def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]],
+) -> None:
+    result, _, _ = copies
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    sentence = answer(gain)
+    assert gain.queries is not None
+    assert [point.share for point in gain.queries.points] == [0.25, 0.5, 0.75, 1]
+    assert [point.queries for point in gain.queries.points] == [20, 40, 60, 80]
+    assert sentence.startswith("Twice the training queries: ")
+    together = gain.together
+    assert together is not None
+    assert (
+        f"{' and '.join(together.groups)} features can each go, not together: the loss could be up to"
+        in sentence
+    )
+    heading, lead, *blocks = section(result.report)
+    assert isinstance(heading, Heading)
+    assert (heading.text, heading.matters) == ("Where the next gain is", True)
+    assert lead == Paragraph(sentence, "lead")
+    assert [block.name for block in blocks if isinstance(block, Chart)] == [
+        "feature_groups",
+        "learning_curve",
+    ]
+    folder = result.folder / "report"
+    (entry,) = json.loads((folder / "report.json").read_text())["next_gain"]
+    assert entry["answer"] == sentence
+    assert entry["study"]["groups"][0]["without"]["model"] == "lgbm without signal"
+    assert sentence in (folder / "report.md").read_text()
+    assert " ".join(f"Where the next gain is: {sentence}".split()) in " ".join(render(result.report).split())
+    assert section(replace(result.report, next_gains=())) == []
+
+
+def test_without_a_margin_nothing_is_called_removable(studied: dict[tuple[str, int], Run]) -> None:
+    runs = list(studied.values())
+    options = load_experiment(as_mapping(load_experiment(file_of(runs)))).studied
+    gains = next_gains(runs, options, Method())
+    assert [gain.model for gain in gains] == ["lgbm", "xgb"]
+    assert {worth.verdict for gain in gains for worth in gain.groups} <= {"needed", "undecided"}
+    assert all(answer(gain).endswith("no feature group is shown to be removable.") for gain in gains)
+    assert all("no forecast from fewer than 3 shares below the whole" in answer(gain) for gain in gains)
+    wide = next_gains(runs, options, Method(margin=1.0))
+    assert all(worth.verdict == "removable" for gain in wide for worth in gain.groups)
+    assert all(
+        "text and behaviour features can each go; leaving out several was not tried" in answer(gain)
+        for gain in wide
+    )
+
+
+def file_of(runs: list[Run]) -> Path:
+    return runs[0].path.parent / "experiment.yaml"
