@@ -191,7 +191,7 @@ def test_an_arrow_file_that_is_packed(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.long
 def test_wide_tables_take_time_in_proportion(tmp_path: Path) -> None:
     """20,000 columns took 9 seconds of a processor until here: each name was looked for among all others."""
-    names = tuple(f"f{i}" for i in range(20_000))
+    names = tuple(f"f{i}" for i in range(10_000))
     (tmp_path / "a.csv").write_text(
         f"query_id,label,{','.join(names)}\n1,1,{','.join(['0.5'] * len(names))}\n"
     )
@@ -199,8 +199,8 @@ def test_wide_tables_take_time_in_proportion(tmp_path: Path) -> None:
     reader = Csv(features=names)
     table = reader.opened(tmp_path / "a.csv")
     reader._feature_columns([table])
-    assert time.process_time() - started < 1
-    assert reader.assembled([table], "a.csv").n_features == 20_000
+    assert time.process_time() - started < 0.5  # such a search would take two
+    assert reader.assembled([table], "a.csv").n_features == 10_000
 
 
 # --- compressed files ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ as in the library."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,23 +23,26 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("grades", [(1, 1, 1, 0), (0, 0, 0, 1), (0, 1, 2, 3), (3, 2, 0, 1), (2, 0, 3, 0)])
 @pytest.mark.parametrize(("library", "params"), KINDS)
-def test_the_ends_of_float32_stay_on_their_side(library, params, grades, name, trained_on, tmp_path: Path):
-    if name == "onnx":
-        pytest.importorskip("onnxruntime", reason="needs ltr-harness[onnx]")
+def test_the_ends_of_float32_stay_on_their_side(library, params, grades, trained_on, tmp_path: Path):
     X = np.zeros((400, 5))
     X[:, 2] = np.tile(VALUES, 100)
     train = from_arrays(
         X, np.tile(grades, 100), group_sizes=[20] * 20, feature_names=["a", "b", "price", "d", "e"]
     )
     model = trained_on(library, train, dict(params))
-    path, form = tmp_path / "ranker.json", catalog.load(name)()
+    assert len(set(model.score(train.features[:4]).round(9))) > 1
+    for name in FORMATS:
+        if name != "onnx" or find_spec("onnxruntime"):
+            assert_same_in(name, library, model, train, tmp_path)
+
+
+def assert_same_in(name, library, model, train, folder: Path):
+    path, form = folder / f"{name}.json", catalog.load(name)()
     form.write(forest_of(model, train.feature_names), model, path)
     here = model.score(train.features[:4])
     there = form.read(path, train.feature_names)(train.features[:4].astype(np.float64))
-    assert len(set(here.round(9))) > 1 or set(grades) == {grades[0]}
     np.testing.assert_allclose(there - there[0], here - here[0], rtol=0, atol=1e-5)
     # XGBoost refuses infinity, and to Elasticsearch it is missing
     if library != "xgboost" and name != "elasticsearch-native":
