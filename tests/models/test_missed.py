@@ -23,6 +23,7 @@ from ltr_harness.experiments.runs.serving_cost import (
     quality_by_trees,
     score_difference,
 )
+from ltr_harness.experiments.training.dask import local_cluster
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import cut
@@ -153,12 +154,9 @@ def test_parts_for_workers_have_rows() -> None:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-    with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        distributed.Client(cluster) as connected,
-    ):
-        yield connected
+    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+    with local_cluster(2) as started:
+        yield started.client
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import xgboost
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
+from ltr_harness.experiments.training.dask import local_cluster
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import Workers
 from ltr_harness.models.lightgbm import LightGBMRanker
@@ -136,13 +137,9 @@ def test_catboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, ro
 
 @pytest.mark.long
 def test_lightgbm_weighs_rows_across_workers(rows: RankingDataset) -> None:
-    distributed = pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+    with local_cluster(1) as started:
+        client = started.client
 
         def scores_across(train: RankingDataset) -> Any:
             def load(address: str, name: str, first: int, end: int) -> Any:
