@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from ltr_harness.experiments.compare.ledger import (
     median_error,
 )
 from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.pool import worker_context
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -73,37 +72,38 @@ def test_what_cannot_be_written_is_counted_and_not_kept(tmp_path: Path, there: s
         assert (tmp_path / "elsewhere").read_text() == ""
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from ltr_harness.comparison import compare
-from ltr_harness.experiments.compare.ledger import Look, count_look
-folder, own = Path(sys.argv[1]), sys.argv[2]
-for at in range(int(sys.argv[3])):
-    count_look(folder, Look("t", "ndcg@10", ("base", f"{own}-{at}" + 300 * "x")))
-"""
+def write_looks(folder: Path, own: int, n: int) -> None:
+    for at in range(n):
+        count_look(folder, look("base", f"{own}-{at}" + 300 * "x"))
+
+
+def writer(folder: Path, own: int, n: int) -> BaseProcess:
+    """A process that writes so many looks: a copy of a loaded one, which takes no second to start."""
+    process: BaseProcess = worker_context().Process(target=write_looks, args=(folder, own, n))
+    process.start()
+    return process
 
 
 @pytest.mark.long
 def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(own), "50"]) for own in range(3)
-    ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
-    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(150, 151)
+    writers = [writer(tmp_path, own, 50) for own in range(4)]
+    for process in writers:
+        process.join(120)
+    assert [process.exitcode for process in writers] == [0] * 4
+    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(200, 201)
 
 
 @pytest.mark.long
 def test_killed_writers_leave_a_ledger(tmp_path: Path) -> None:
-    for at in range(3):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(at), "100000"])
+    for at in range(5):
+        killed = writer(tmp_path, at, 100_000)
         before = (tmp_path / LEDGER).stat().st_size if (tmp_path / LEDGER).exists() else 0
         for _ in range(600):
             time.sleep(0.05)
             if (tmp_path / LEDGER).exists() and (tmp_path / LEDGER).stat().st_size > before:
                 break
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
+        killed.kill()
+        killed.join()
         lines = len((tmp_path / LEDGER).read_bytes().splitlines())
         assert count_look(tmp_path, look("after", str(at))).comparisons >= lines  # one line may be torn
 

@@ -152,10 +152,10 @@ def test_stopping_on_another_depth_than_the_deciding_one_is_said_once(
 ) -> None:
     """As `ltr-harness run` does: test_said_once."""
     monkeypatch.setattr("ltr_harness.workflow.TerminalProgress", Terminal)
-    small_config |= {"seeds": [1], "stopping": {"metric": "ndcg"}}
+    small_config |= {"seeds": [1], "stopping": {**small_config["stopping"], "metric": "ndcg"}}
     run_experiment(small_config, runs=tmp_path)
     assert capsys.readouterr().err.count("caution: stopping.metric: ndcg looks at whole lists") == 1
-    small_config["stopping"] = {"metric": small_config["metrics"]["primary"]}
+    small_config["stopping"]["metric"] = small_config["metrics"]["primary"]
     run_experiment(small_config, runs=tmp_path)
     assert "caution" not in capsys.readouterr().err
 
