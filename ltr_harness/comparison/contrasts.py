@@ -359,6 +359,45 @@ class Contrast:
         return paired_differences(model_values.mean(axis=0), other_values.mean(axis=0))
 
 
+def seed_means(cells: Sequence[Contrast]) -> list[tuple[Floats, Floats]]:
+    """Return (n_queries,) means over seeds of each contrast's model and of the other, NaN where a query is not in it.
+
+    Contrasts of parts of the queries share them: each system's are computed once.
+    """
+    means: dict[tuple[int, str], Floats] = {}
+
+    def mean_of(system: SystemResult, cell: Contrast) -> Floats:
+        key = id(system), cell.metric
+        if key not in means:
+            means[key] = system.values[cell.metric].mean(axis=0)
+        return means[key] if cell.queries is None else np.where(cell.queries, means[key], np.nan)
+
+    return [(mean_of(cell.model, cell), mean_of(cell.other, cell)) for cell in cells]
+
+
+class MeanDifference(NamedTuple):
+    """A contrast's difference, the means that it is of, and their number of queries."""
+
+    n: int
+    model_mean: float
+    other_mean: float
+    difference: Difference
+
+
+def mean_differences(
+    cells: Sequence[Contrast], directions: Mapping[str, bool], method: Method, sampling: Sampling
+) -> list[MeanDifference]:
+    """Test the contrasts as one family: what `contrast` says of them, without the numbers beside the verdict."""
+    if not cells:
+        return []
+    tested = _TestedFamilies.of([cells], directions, method, sampling)
+    n = tested.table.moments.n
+    return [
+        MeanDifference(int(n[j]), *tested.table.means(j), difference)
+        for j, difference in enumerate(tested.differences)
+    ]
+
+
 def contrast(
     families: Sequence[Sequence[Contrast]],
     directions: Mapping[str, bool],
@@ -366,22 +405,15 @@ def contrast(
     sampling: Sampling = Sampling(),  # noqa: B008  # immutable
 ) -> DisplayedRecords[Paired]:
     """Test all contrasts of all families, one after the other: every verdict about two models comes from here."""
-    cells = [cell for family in families for cell in family]
-    if not cells:
+    if not any(families):
         return DisplayedRecords()
-    table = _DifferenceTable.of(cells, sampling)
-    components = [components_of(cell, sampling) for cell in cells]
-    seeds = [method_difference_of(each, table.sample, j) for j, each in enumerate(components)]
-    columns = _columns_of(families)
-    trained = outcomes(table.sample, method, families=columns, seeds=(), widths=table.widths)
-    results = over_trainings(
-        trained, table.sample, method, families=columns, seeds=seeds, widths=table.widths
-    )
-    higher = [directions[cell.metric] for cell in cells]
-    differences = differences_of(table.sample.mean, results, higher, method)
+    tested = _TestedFamilies.of(families, directions, method, sampling)
+    table, components, seeds = tested.table, tested.components, tested.seeds
+    trained, results = tested.trained, tested.results
+    higher = [directions[cell.metric] for cell in table.cells]
     family_sizes = [len(family) for family in families for _ in family]
     pairs = []
-    for j, (cell, difference) in enumerate(zip(cells, differences, strict=True)):
+    for j, (cell, difference) in enumerate(zip(table.cells, tested.differences, strict=True)):
         detectable = math.nan
         if not np.isnan(trained.p[j]):
             level, spread = method.level(family_sizes[j]), table.spread(j, components[j], method)
@@ -423,6 +455,39 @@ def _columns_of(families: Sequence[Sequence[Contrast]]) -> list[slice]:
 
 
 @dataclass(frozen=True, eq=False)
+class _TestedFamilies:
+    """All contrasts of some families, m columns one after the other, with the results of their tests."""
+
+    table: "_DifferenceTable"
+    components: Sequence[VarianceComponents | None]
+    seeds: Sequence[MethodDifference | None]
+    trained: FamilyResults  # of these trainings alone
+    results: FamilyResults
+    differences: Sequence[Difference]
+
+    @classmethod
+    def of(
+        cls,
+        families: Sequence[Sequence[Contrast]],
+        directions: Mapping[str, bool],
+        method: Method,
+        sampling: Sampling,
+    ) -> "_TestedFamilies":
+        cells = [cell for family in families for cell in family]
+        table = _DifferenceTable.of(cells, sampling)
+        components = [components_of(cell, sampling) for cell in cells]
+        seeds = [method_difference_of(each, table.sample, j) for j, each in enumerate(components)]
+        columns = _columns_of(families)
+        trained = outcomes(table.sample, method, families=columns, seeds=(), widths=table.widths)
+        results = over_trainings(
+            trained, table.sample, method, families=columns, seeds=seeds, widths=table.widths
+        )
+        higher = [directions[cell.metric] for cell in cells]
+        differences = differences_of(table.sample.mean, results, higher, method)
+        return cls(table, components, seeds, trained, results, differences)
+
+
+@dataclass(frozen=True, eq=False)
 class _DifferenceTable:
     """The differences of m contrasts, a column for each, and the numbers that describe them without a test."""
 
@@ -431,16 +496,18 @@ class _DifferenceTable:
     d: Floats  # (n_queries, m), NaN where undefined
     sample: ClusterSums
     widths: Floats  # (m,) how far apart two values of the metric can be
+    sides: Sequence[tuple[Floats, Floats]]  # (n_queries,) means over seeds of each contrast's two models
 
     @classmethod
     def of(cls, cells: Sequence[Contrast], sampling: Sampling) -> "_DifferenceTable":
-        d = np.column_stack([cell.differences() for cell in cells])
+        sides = seed_means(cells)
+        d = np.column_stack([paired_differences(*pair) for pair in sides])
         if sampling.weights is not None:
             d[sampling.weights == 0] = np.nan
         models = [cell.model for cell in cells]
         bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
         widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
-        return cls(cells, sampling, d, sampling.contributions(d), widths)
+        return cls(cells, sampling, d, sampling.contributions(d), widths, sides)
 
     @cached_property
     def moments(self) -> ColumnMoments:
@@ -467,7 +534,7 @@ class _DifferenceTable:
 
     def description(self, j: int, higher_is_better: bool) -> dict[str, Any]:
         """Return the numbers of column j that no test is needed for, as fields of `Paired`."""
-        model_mean, other_mean = self._means(j)
+        model_mean, other_mean = self.means(j)
         above, ties, below = (int(counts[j]) for counts in self.tally)
         wins, losses = (above, below) if higher_is_better else (below, above)
         relative = math.nan
@@ -486,9 +553,9 @@ class _DifferenceTable:
             "other_mean": other_mean,
         }
 
-    def _means(self, j: int) -> tuple[float, float]:
+    def means(self, j: int) -> tuple[float, float]:
         """Return the means of the two models over the queries that both have."""
-        sides = np.column_stack([side.mean(axis=0) for side in self.cells[j].values()])
+        sides = np.column_stack(self.sides[j])
         is_defined = ~np.isnan(self.d[:, [j]])
         model_mean, other_mean = self.sampling.means(np.where(is_defined, sides, np.nan)).tolist()
         return model_mean, other_mean

@@ -14,14 +14,17 @@ from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SMALLEST as SMALLEST
 from ltr_harness.comparison.contrasts import (
     Contrast,
-    Paired,
+    MeanDifference,
     PairVerdict,
-    contrast,
     difference_text,
+    mean_differences,
     rare_kind_of,
+    seed_means,
 )
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.query_slices import QuerySlice, query_slices
+from ltr_harness.comparison.stats.cluster_sums import paired_differences
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.time_folds import DAY
 from ltr_harness.metrics.core.headroom import is_computed_column
 
@@ -55,11 +58,17 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> Displaye
     rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
     parts = _parts(comparison)
     cells = [(part, Contrast(model, baseline, metric, part.queries)) for model in rivals for part in parts]
-    large = [cell for _, cell in cells if _size(cell, comparison) >= SMALLEST]
+    sides = seed_means([cell for _, cell in cells])
+    sizes = [_size(paired_differences(*means), comparison) for means in sides]
+    large = [cell for (_, cell), size in zip(cells, sizes, strict=True) if size >= SMALLEST]
     method = replace(comparison.method, margin=None)
-    tested = contrast([large], comparison.higher_is_better, method, comparison.sampling)
-    results = dict(zip(map(id, large), tested, strict=True))
-    return DisplayedRecords(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
+    tested = iter(mean_differences(large, comparison.higher_is_better, method, comparison.sampling))
+    return DisplayedRecords(
+        _result(part, cell, next(tested))
+        if size >= SMALLEST
+        else _untested_result(part, cell, size, means, comparison)
+        for (part, cell), size, means in zip(cells, sizes, sides, strict=True)
+    )
 
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:
@@ -95,40 +104,42 @@ def _parts(comparison: Comparison) -> list[QuerySlice]:
     return list(query_slices(attributes))
 
 
-def _size(cell: Contrast, comparison: Comparison) -> int:
-    """Return how many queries of a part count."""
-    counts = ~np.isnan(cell.differences())
+def _size(differences: Floats, comparison: Comparison) -> int:
+    """Return how many queries of a part count, by their differences (n_queries,)."""
+    counts = ~np.isnan(differences)
     return int(np.count_nonzero(counts & (comparison.sampling.of_queries(counts.size) > 0)))
 
 
-def _result(part: QuerySlice, cell: Contrast, pair: Paired | None, comparison: Comparison) -> SliceResult:
-    """Return a part's pair, or the means of one that is too small to be tested."""
-    if pair is None:
-        return _untested_result(part, cell, comparison)
+def _result(part: QuerySlice, cell: Contrast, tested: MeanDifference) -> SliceResult:
+    """Return the result of a part that was tested."""
+    difference = tested.difference
     return SliceResult(
         attribute=part.attribute,
         label=part.label,
-        model=pair.model,
-        n=pair.n,
-        baseline_mean=pair.other_mean,
-        model_mean=pair.model_mean,
-        difference=pair.difference,
-        ci_low=pair.ci_low,
-        ci_high=pair.ci_high,
-        p=pair.p_corrected,
-        verdict=pair.verdict,
+        model=cell.model.name,
+        n=tested.n,
+        baseline_mean=tested.other_mean,
+        model_mean=tested.model_mean,
+        difference=difference.difference,
+        ci_low=difference.ci_low,
+        ci_high=difference.ci_high,
+        p=difference.p_corrected,
+        verdict=difference.verdict,
     )
 
 
-def _untested_result(part: QuerySlice, cell: Contrast, comparison: Comparison) -> SliceResult:
-    values = np.column_stack([side.mean(axis=0) for side in cell.values()])
+def _untested_result(
+    part: QuerySlice, cell: Contrast, size: int, means: tuple[Floats, Floats], comparison: Comparison
+) -> SliceResult:
+    """Return the means of a part that is too small to be tested."""
+    values = np.column_stack(means)
     values[np.isnan(values).any(axis=1)] = np.nan
     model_mean, baseline_mean = comparison.sampling.means(values).tolist()
     return SliceResult(
         attribute=part.attribute,
         label=part.label,
         model=cell.model.name,
-        n=_size(cell, comparison),
+        n=size,
         baseline_mean=baseline_mean,
         model_mean=model_mean,
         difference=model_mean - baseline_mean,
