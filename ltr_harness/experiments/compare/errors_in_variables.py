@@ -36,6 +36,7 @@ _NODES = (np.arange(8) + 0.5) / 8  # of a chi-squared distribution
 _DRAWS = 400
 _MOSTLY = 0.5  # of the experiments
 _LARGE = 100.0  # variance of effects, in units of how differences vary, beyond which it becomes unlikely
+_NUMBERS_AT_ONCE = 1 << 15
 _LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
 
 
@@ -267,6 +268,13 @@ class _MeasuredPairs:
 
     def log_density(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the log likelihood of each pair, (m, n), and the log prior, (m,), at points (m, 6)."""
+        n_points = max(1, _NUMBERS_AT_ONCE // self.x.size)
+        blocks = [self._log_density_at(theta[i : i + n_points]) for i in range(0, len(theta), n_points)]
+        likelihoods, priors = zip(*blocks, strict=True)
+        return np.concatenate(likelihoods), np.concatenate(priors)
+
+    def _log_density_at(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return `log_density` at so few points that all steps stay in the processor's cache."""
         mean, online_mean, variance, online_variance, shared, freedom, _, most = self.parameters(theta)
         v, w = variance[:, None] + self.s**2, online_variance[:, None] + self.t**2
         errors, df = self.error_correlation * self.s * self.t, freedom[:, None]
