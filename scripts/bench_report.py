@@ -50,28 +50,8 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=6000)
     parser.add_argument("--models", type=int, default=10)
     arguments = parser.parse_args()
-    from ltr_harness import run_experiment
-
-    models = {f"feature-{name}": {"ranker": "feature", "feature": name} for name in FEATURES}
-    models |= {f"random-{number}": {"ranker": "random"} for number in range(arguments.models - len(FEATURES))}
-    config = {
-        "name": "large",
-        "seeds": [1, 2, 3],
-        "data": {
-            "reader": "synthetic",
-            "n_queries": {"train": 20, "valid": 10, "test": arguments.queries},
-            "max_grade": 4,
-        },
-        "metrics": {
-            "cutoffs": [10],
-            "report": ["ndcg", "mrr", "err", "map", "precision", "recall", "rbp(p=0.8)"],
-            "primary": "ndcg@10",
-        },
-        "models": models,
-        "compare": {"baseline": next(iter(models))},
-    }
     with tempfile.TemporaryDirectory() as folder:
-        run_experiment(config, runs=folder)
+        train(Path(folder), arguments.models, arguments.queries)
         page = Path(folder) / "report"
         environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
         for time in ("first", "again"):
@@ -79,20 +59,49 @@ def main() -> int:
             command = [sys.executable, "-c", MEASURE, f"{folder}/large", str(page)]
             subprocess.run(command, check=True, env=environment)
         print(f"report.html: {(page / 'report.html').stat().st_size / 1e6:.2f} MB")
-        measure_opening(page / "report.html")
+        opening = opening_of(page / "report.html")
+        if isinstance(opening, str):
+            print(f"opening: not measured, {opening}")
+        else:
+            ready, drawn = opening
+            print(f"opening: readable after {ready:.2f} s, the last chart drawn after {drawn:.2f} s")
     return 0
 
 
-def measure_opening(page: Path) -> None:
-    """Seconds until the page can be read and until its last chart is drawn; the median of five."""
+def train(folder: Path, models: int, queries: int) -> None:
+    """Make the runs of an experiment called large."""
+    from ltr_harness import run_experiment
+
+    rankers = {f"feature-{name}": {"ranker": "feature", "feature": name} for name in FEATURES}
+    rankers |= {f"random-{number}": {"ranker": "random"} for number in range(models - len(FEATURES))}
+    config = {
+        "name": "large",
+        "seeds": [1, 2, 3],
+        "data": {
+            "reader": "synthetic",
+            "n_queries": {"train": 20, "valid": 10, "test": queries},
+            "max_grade": 4,
+        },
+        "metrics": {
+            "cutoffs": [10],
+            "report": ["ndcg", "mrr", "err", "map", "precision", "recall", "rbp(p=0.8)"],
+            "primary": "ndcg@10",
+        },
+        "models": rankers,
+        "compare": {"baseline": next(iter(rankers))},
+    }
+    run_experiment(config, runs=folder)
+
+
+def opening_of(page: Path) -> tuple[float, float] | str:
+    """Seconds until the page can be read and until its last chart is drawn, medians of five; or why there are none."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         chromium = None
     if chromium is None:
-        print("opening: not measured, needs chromium and the package playwright")
-        return
+        return "needs chromium and the package playwright"
     found = []
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -108,7 +117,7 @@ def measure_opening(page: Path) -> None:
             tab.close()
         browser.close()
     ready, drawn = (sorted(column)[2] for column in zip(*found, strict=True))
-    print(f"opening: readable after {ready:.2f} s, the last chart drawn after {drawn:.2f} s")
+    return ready, drawn
 
 
 if __name__ == "__main__":

@@ -74,11 +74,15 @@ def time_action(action: object) -> float:
     return time.perf_counter() - started
 
 
-def harness(overrides: list[str], runs: Path) -> None:
+def harness_command(overrides: list[str], runs: Path) -> list[str]:
     command = [sys.executable, "-m", "ltr_harness", "run", str(CONFIG), "--runs", str(runs), "--quiet"]
     for override in overrides:
         command += ["--set", override]
-    subprocess.run(command, check=True, capture_output=True)
+    return command
+
+
+def harness(overrides: list[str], runs: Path) -> None:
+    subprocess.run(harness_command(overrides, runs), check=True, capture_output=True)
 
 
 def run_straight(job: Path) -> str:

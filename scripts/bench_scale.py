@@ -6,7 +6,10 @@ What does not grow (starting, drawing the charts) is part of every number; what 
 step to step. It stays the same where growth is linear, and is called superlinear where the units of the last step add
 a quarter more than those before, beyond the tenth that measurements vary by.
 
-    scripts/bench scale [queries|models|seeds|cutoffs ...] [--runs 2]
+`--decades` measures in one process instead: CPU seconds of `evaluate` by rows, and of a comparison with its letters and
+slices, each of which grows by tens from 1,000 queries, 3 models, 1 metric, 2 seeds and 1 attribute of four slices.
+
+    scripts/bench scale [queries|models|seeds|cutoffs ...] [--runs 2] [--decades]
 """
 
 from __future__ import annotations
@@ -19,12 +22,21 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from bench_full_size import memory
 
 FACTORS = (1, 2, 4, 8)
+SIZES = {
+    "agreement, experiments": (150, 1500),
+    "agreement, metrics": (2, 20),
+    "folds in time by the day, days": (90, 900),
+}
+"""What else grows, in one process: a size of it and ten times as much, for `seconds_of`."""
 
 
 def experiment(**times: int) -> dict[str, Any]:
@@ -62,7 +74,11 @@ def main() -> None:
     names = ("queries", "models", "seeds", "cutoffs")
     parser.add_argument("what", nargs="*", metavar="|".join(names), help="what grows (default: each in turn)")
     parser.add_argument("--runs", type=int, default=2, help="the fastest of so many (default 2)")
+    parser.add_argument("--decades", action="store_true", help="CPU seconds by decades, in one process")
     arguments = parser.parse_args()
+    if arguments.decades:
+        print_decades()
+        return
     if not set(arguments.what) <= set(names):
         sys.exit(f"{' '.join(arguments.what)}: expected any of {', '.join(names)}")
     measure_run(experiment())  # whatever is compiled once per machine
@@ -81,6 +97,107 @@ def main() -> None:
             print(f"x{factor:<8}{wall:8.2f}{more}{train:10.2f}{rest:10.2f}{peak:10.0f}{room}", flush=True)
         for name, values in (("time", walls), ("memory", peaks)):
             print(f"{name}: {'SUPERLINEAR' if is_superlinear(values) else 'linear or better'}", flush=True)
+
+
+def seconds_of(name: str, size: int) -> float:
+    """Return the CPU seconds of one of `SIZES` at a size, the less of two."""
+    calls: list[Callable[[], object]] = {
+        "agreement, experiments": [partial(agree, size, 1)] * 2,
+        "agreement, metrics": [partial(agree, 50, size)] * 2,
+        "folds in time by the day, days": [partial(divide_by_day, size)] * 2,
+    }[name]
+    seconds = []
+    for call in calls:
+        started = time.process_time()
+        call()
+        seconds.append(time.process_time() - started)
+    return min(seconds)
+
+
+def agree(experiments: int, metrics: int) -> None:
+    """Find whether metrics agree with what past experiments measured online."""
+    import pandas as pd
+
+    from ltr_harness.experiments.compare.online_agreement import agreement
+
+    generator = np.random.default_rng(0)
+    effects = generator.normal(size=experiments)
+    table = pd.DataFrame({"experiment": [f"e{number}" for number in range(experiments)]})
+    table["online"], table["online_se"] = effects + 0.3 * generator.normal(size=experiments), 0.3
+    for number in range(metrics):
+        table[f"m{number}"] = 0.01 * (effects + 0.5 * generator.normal(size=experiments))
+        table[f"m{number}_se"] = 0.004
+    agreement(table)
+
+
+def divide_by_day(days: int) -> None:
+    """Divide days of 1,000 queries into folds, each tested on one day and trained on all before."""
+    from ltr_harness.data.queries import QueryGroups
+    from ltr_harness.data.time_folds import CalendarSpan, TimeFolds
+
+    day_of_query = np.repeat(19_000 + np.arange(days), 1000)
+    groups = QueryGroups.from_sizes(np.ones(day_of_query.size, dtype=np.int64))
+    day = CalendarSpan.of("1 day")
+    TimeFolds(test=day, valid=day).divide(groups, day_of_query)
+
+
+DECADES = {
+    "rows": (10_000, 100_000, 1_000_000, 10_000_000),
+    "queries": (1000, 10_000, 100_000),
+    "models": (3, 30),
+    "metrics": (1, 10, 100),
+    "seeds": (2, 20, 200),
+    "attributes": (1, 10, 100),
+}
+
+
+def print_decades() -> None:
+    """Print the CPU seconds of each size of `DECADES`."""
+    compare_random()  # compiles
+    for name, sizes in DECADES.items():
+        for size in sizes:
+            started = time.process_time()
+            if name == "rows":
+                evaluate_random(size)
+            else:
+                compare_random(**{name: size})
+            print(f"{name:<12}{size:>12,}{time.process_time() - started:10.3f} s", flush=True)
+
+
+def evaluate_random(rows: int) -> None:
+    """Evaluate queries of 100 rows."""
+    from ltr_harness import evaluate
+
+    generator = np.random.default_rng(0)
+    labels, scores = generator.integers(0, 5, rows), generator.normal(size=rows)
+    evaluate(labels, scores, ["ndcg@10"], group_sizes=np.full(rows // 100, 100))
+
+
+def compare_random(
+    *, queries: int = 1000, models: int = 3, metrics: int = 1, seeds: int = 2, attributes: int = 1
+) -> None:
+    """Compare models of random values, with the letters and the slices of the primary metric."""
+    from ltr_harness.comparison.comparing import compare_systems
+    from ltr_harness.comparison.contrasts import SystemResult
+    from ltr_harness.comparison.slices import slice_results
+
+    generator = np.random.default_rng(0)
+    names = [f"ndcg@{k}" for k in range(1, metrics + 1)]
+    facts = {f"fact{number}": generator.integers(0, 4, queries) for number in range(attributes)}
+    systems = [
+        SystemResult(
+            name=f"model{number}",
+            query_ids=np.arange(queries).astype(str),
+            values={name: generator.random((seeds, queries)) for name in names},
+            replicates=tuple(map(str, range(seeds))),
+            higher_is_better=dict.fromkeys(names, True),
+            query_attributes=facts,
+        )
+        for number in range(models)
+    ]
+    comparison = compare_systems(systems)
+    comparison.letters()
+    slice_results(comparison)
 
 
 def is_superlinear(values: list[float]) -> bool:

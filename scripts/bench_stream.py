@@ -68,6 +68,13 @@ def lean(path: str, metric: str, scores: list[str]) -> None:
         pass
 
 
+def leanest(path: str, metric: str, scores: list[str]) -> None:
+    """The leanest reading that pyarrow has: row group by row group, on one thread."""
+    file = pq.ParquetFile(path, read_dictionary=["query_id"])
+    for number in range(file.num_row_groups):
+        file.read_row_group(number, columns=["query_id", "label", *scores], use_threads=False)
+
+
 def evaluate(path: str, metric: str, scores: list[str]) -> None:
     """The metric of each column of scores."""
     from ltr_harness.comparison.stream import evaluate_stream
@@ -85,6 +92,7 @@ def sample(path: str, metric: str, scores: list[str]) -> None:
 TASKS: dict[str, Callable[[str, str, list[str]], None]] = {
     "read": read,
     "lean": lean,
+    "leanest": leanest,
     "evaluate": evaluate,
     "sample": sample,
 }
