@@ -104,11 +104,18 @@ def test_latex_marks_the_best_and_explains_the_marks(data: ReportData) -> None:
     text = latex.render(next(t for t in report.tables if t.name == "metrics"))
     mean = data.comparison.summary("xgb-ndcg", "ndcg@1").mean
     assert rf"\textbf{{{mean:.4f}}}" in text
-    assert text.count(r"\toprule") == text.count(r"\midrule") - 1 == text.count(r"\bottomrule") == 1
+    assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
     assert r"\cmidrule(lr){2-5}" in text
-    assert r"\caption{Means over queries" in text
+    assert r"\caption{Means over 160 queries" in text
     assert r"$\blacktriangledown$ worse than lgbm-lambdarank" in text
     assert r"\begin{tabular}{l" + "r" * 16 + "}" in text
+
+
+def test_latex_has_a_rule_above_rows_that_stay_at_the_bottom() -> None:
+    columns = (Column("Model"), Column("@10", "metric"))
+    text = latex.render(Table("t", "c", columns, (("a", 0.5),), footer=(("queries", 160),)))
+    assert text.count(r"\midrule") == 2
+    assert r"\emph{queries} & 160 \\" in text
 
 
 def test_latex_writes_true_minus_signs() -> None:

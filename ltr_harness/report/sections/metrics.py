@@ -54,9 +54,11 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)
         return Estimate(summary.mean, low, high, "" if pair is None else verdict_mark(pair.verdict))
 
-    counts = (
+    counts = [
         min(data.comparison.summary(model, metric).n for model in data.models) for metric in data.metrics
-    )
+    ]
+    are_equal = len(set(counts)) == 1  # then a row of them says less than the caption
+    over = count_of(counts[0], "query") if are_equal else "queries"
     means = f"{data.weighted}means".capitalize()
     interval_text = f", with {data.confidence_label} intervals" if intervals else ""
     rows: list[tuple[Cell, ...]] = []
@@ -64,10 +66,10 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
         rows.append((data.model_name(model), *(mean(model, metric) for metric in data.metrics)))
     return Table(
         name,
-        f"{means} over queries{interval_text}; K is fixed within a column.",
+        f"{means} over {over}{interval_text}; K is fixed within a column.",
         (Column("Model"), *_metric_columns(data)),
         tuple(rows),
-        footer=(("queries", *counts),),
+        footer=() if are_equal else (("queries", *counts),),
         footnotes=(_marks_in_words(data),) if data.rivals else (),
         sortable=not intervals,
     )

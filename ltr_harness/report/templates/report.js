@@ -77,6 +77,8 @@
   for (const area of all(".table, nav ol")) {
     const frame = area.parentElement, table = area.firstElementChild, label = area.getAttribute("aria-label");
     const tell = () => {
+      // what is wider than its column takes the room at its left, too
+      if (table.tHead && area.scrollWidth > area.clientWidth + 1) frame.classList.add("wide");
       const hidden = area.scrollWidth - area.clientWidth;
       if (table.tHead) frame.style.setProperty("--head", `${area.offsetTop + table.tHead.offsetTop}px`);
       frame.classList.toggle("hidden-left", area.scrollLeft > 1);
@@ -87,6 +89,7 @@
     const sizes = new ResizeObserver(tell);
     sizes.observe(area);
     sizes.observe(table);
+    window.addEventListener("resize", () => frame.classList.remove("wide"));
   }
 
   // What is folded and what is open stays so, per experiment, in browsers that keep anything for a page.
