@@ -40,18 +40,33 @@ Text = str | tuple[Span | str, ...]
 
 
 def spans(text: Text) -> tuple[Span, ...]:
-    """Return the text as styled runs."""
-    if isinstance(text, str):
-        return (Span(text),)
-    runs = []
-    for part in text:
-        runs.append(Span(part) if isinstance(part, str) else part)
+    """Return the text as styled runs; words between backticks are code."""
+    parts = (text,) if isinstance(text, str) else text
+    runs: list[Span] = []
+    for part in parts:
+        if isinstance(part, Span):
+            runs.append(part)
+        else:
+            runs += with_code(part)
     return tuple(runs)
 
 
+def with_code(text: str) -> tuple[Span, ...]:
+    """Return a text's words, and as code what stands between backticks, one or two of them."""
+    pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)  # with two groups, one of three pieces is prose
+    return tuple(
+        Span(piece, "code" if number % 3 else "plain") for number, piece in enumerate(pieces) if piece
+    )
+
+
 def plain_text(text: Text) -> str:
-    """Return the text without styles."""
-    return "".join(span.text for span in spans(text))
+    """Return the text without styles, for a terminal: words that are code keep the backticks that they have."""
+    if isinstance(text, str):
+        return text
+    parts = []
+    for part in text:
+        parts.append(part.text if isinstance(part, Span) else part)
+    return "".join(parts)
 
 
 def code(text: str) -> Span:

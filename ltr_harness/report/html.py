@@ -60,7 +60,9 @@ class CellView(NamedTuple):
     @property
     def bare(self) -> bool:
         """True where a cell is nothing but its text."""
-        return self.kind == "value" and not (self.around or self.mark or self.best or self.code)
+        return self.kind == "value" and not (
+            self.around or self.mark or self.best or self.code or "`" in self.text
+        )
 
 
 def render(report: blocks.Report) -> str:
@@ -131,11 +133,11 @@ def _environment() -> "jinja2.Environment":
     )
     environment.filters.update(
         spans=blocks.spans,
-        plain=blocks.plain_text,
+        plain=_attribute_text,
         cells=table_views,
         cell_text=formats.cell_text,
         scale=scale,
-        minus_signs=_with_minus_signs,
+        signs=_with_signs,
     )
     return environment
 
@@ -222,7 +224,17 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
 
 def _with_minus_signs(text: str) -> str:
     """Return text with minus signs as wide as the plus; dates, names and exponents keep their hyphens."""
-    return re.sub(r"(?<!\w)-(?=\d)", "−", text)
+    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
+
+
+def _with_signs(text: str) -> str:
+    """Return prose with the minus signs and arrows of tables."""
+    return _with_minus_signs(text).replace("->", "→")
+
+
+def _attribute_text(text: blocks.Text) -> str:
+    """Return a text for an attribute, which has no styles."""
+    return _with_signs("".join(span.text for span in blocks.spans(text)))
 
 
 @cache

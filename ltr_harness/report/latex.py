@@ -128,8 +128,6 @@ def _number(text: str) -> str:
 
 
 def _inline(text: blocks.Text) -> str:
-    if isinstance(text, str):
-        return escape(blocks.plain_text(text))
     pieces = []
     for span in blocks.spans(text):
         lead = " " if span.text[:1].isspace() else ""

@@ -217,3 +217,39 @@ def test_the_headline_has_the_minus_signs_of_the_table() -> None:
     assert [text.strip() for tag, text in page.texts if tag == "h2" and "leads" in text] == [
         "b-2 leads a by 0.1 (CI −0.2 to +0.3), 2024-01-02, 1e-05"
     ]
+
+
+def test_backticks_are_code_and_pages_have_one_minus_sign_and_one_arrow() -> None:
+    """In names, dates, exponents and code a hyphen stays a hyphen."""
+    table = blocks.Table(
+        "t",
+        "By `k`, from -.2 -> 0",
+        (blocks.Column("Cure", hint="see `a`"), blocks.Column("n", "difference")),
+        (("set `data.root`", -0.5), ("b-2 at 2024-01-02", 1e-5)),
+        footnotes=("`--limit -1` of ``x``",),
+    )
+    content = (
+        blocks.Heading("About `a`", finding="`b` fell by -0.1"),
+        blocks.Paragraph("0.2 -> 0.1, `x -> y`, 1e-05"),
+        blocks.Bullets(("`c`: -3",)),
+        blocks.Details("`d`", (table,)),
+    )
+    group = blocks.SectionGroup("G", "?")
+    text = html.render(blocks.Report("t", (), (blocks.Section("s", content, group),)))
+    page = Page(text)
+    shown = [(tag, words) for tag, words in page.texts if tag not in ("script", "style")]
+    assert "`" not in "".join(words for _, words in shown)
+    assert "`" not in "".join(str(attrs) for tag, attrs in page.tags if tag != "style")
+    codes = [words for tag, words in shown if tag == "code"]
+    assert sorted(codes) == ["--limit -1", "a", "b", "c", "d", "data.root", "k", "x", "x -> y"]
+    prose = "".join(words for tag, words in shown if tag != "code")
+    for words in (
+        " fell by −0.1",
+        "0.2 → 0.1, ",
+        ", 1e-05",
+        ": −3",
+        ", from −.2 → 0",
+        "b-2 at 2024-01-02",
+        "−0.5000",
+    ):
+        assert words in prose

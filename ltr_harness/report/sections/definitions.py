@@ -9,7 +9,17 @@ from ltr_harness._util.text import count_of
 from ltr_harness.errors import HarnessError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
+from ltr_harness.report.blocks import (
+    Block,
+    Definitions,
+    Heading,
+    Paragraph,
+    Span,
+    Text,
+    code,
+    strong,
+    with_code,
+)
 from ltr_harness.report.data import ReportData
 
 
@@ -42,7 +52,7 @@ def _definition(base: str, cutoffs: Sequence[int | None]) -> tuple[Text, ...]:
         return (f"Computed elsewhere, by an unknown definition. At {depths}.",)
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
     return (
-        *map(_with_code, prose(inspect.getdoc(type(metric)) or "")),
+        *map(with_code, prose(inspect.getdoc(type(metric)) or "")),
         (f"At {depths}, with ", *_conventions(metric), "."),
         f"{direction} Source: {metric.source}.",
     )
@@ -55,16 +65,6 @@ def _depths(cutoffs: Sequence[int | None]) -> str:
     if None in cutoffs:
         parts.append("the whole list")
     return " and ".join(parts)
-
-
-def _with_code(text: str) -> tuple[Span | str, ...]:
-    """Return a paragraph of a docstring with its backquoted parts as code."""
-    pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)  # with two groups, one of three pieces is prose
-    spans: list[Span | str] = []
-    for number, piece in enumerate(pieces):
-        if piece:
-            spans.append(code(piece) if number % 3 else piece)
-    return tuple(spans)
 
 
 def _conventions(metric: Metric) -> list[Span | str]:
