@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import scipy.stats
 
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.training.pool import worker_context
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
 from ltr_harness.monitoring.load import load_monitor_config
@@ -58,7 +58,7 @@ def test_the_same_run_twice_leaves_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_many_writers_at_once(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    with worker_context().Pool(2) as pool:
         ours = [(tmp_path, "key", [window(number), window(1000)], number) for number in range(12)]
         pool.starmap(append_history, ours)
     assert [w.number for w in read_history(tmp_path, "key")] == [*range(12), 1000]
