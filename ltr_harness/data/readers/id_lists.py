@@ -54,7 +54,11 @@ def _is_pair(value: Any) -> bool:
 
 def is_row_of_lists(value: Any) -> bool:
     """Return whether a value is a row of JSON: a query, beside the documents that are relevant or retrieved."""
-    return isinstance(value, Mapping) and any(_list_name(value, role) is not None for role in _LISTS)
+    if not isinstance(value, Mapping) or all(
+        isinstance(inner, (*_ONE_LIST, dict)) for inner in value.values()
+    ):
+        return False  # a row has a query, which is no list
+    return any(_list_name(value, role) is not None for role in _LISTS)
 
 
 def query_name(row: Mapping[Any, Any]) -> str | None:
@@ -134,7 +138,8 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
     cells = [_document_and_value(cell, f"{place}[{index}]", role) for index, cell in enumerate(documents)]
     valueless = [index for index, (_, value) in enumerate(cells) if value is None]
     if len(valueless) == len(cells):
-        return _ranked_or_relevant([document for document, _ in cells], role)
+        values = values_without_scores(len(cells), role)
+        return [(document, value) for (document, _), value in zip(cells, values, strict=True)]
     if valueless:
         word = WORD[role]
         found = f"has no {word}, and others have"
@@ -142,11 +147,9 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
     return cells
 
 
-def _ranked_or_relevant(documents: Sequence[Any], role: str) -> list[tuple[Any, Any]]:
-    """Return documents without values as a ranking, the first the best, or as judgments of the grade 1."""
-    if role == "qrels":
-        return [(document, 1) for document in documents]
-    return [(document, -rank) for rank, document in enumerate(documents, 1)]
+def values_without_scores(n: int, role: str) -> Sequence[int]:
+    """Return the values of n documents without any: those of a ranking, the first the best, or grades of 1."""
+    return [1 for _ in range(n)] if role == "qrels" else range(-1, -n - 1, -1)
 
 
 def _document_and_value(cell: Any, place: str, role: str) -> tuple[Any, Any]:

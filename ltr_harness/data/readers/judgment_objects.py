@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.text import shortened
@@ -123,28 +124,33 @@ def _is_row(value: Any) -> bool:
 def _of_mapping(
     mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = ""
 ) -> UncheckedRows:
-    queries, documents, values = _columns_of_mapping(mapping, source, role)
-    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
-    rows = rows_of_columns((queries, documents, values), source, form, name, place)
+    names = list(mapping)
+    documents: list[Any] = []
+    values: list[Any] = []
+    sizes = []
+    for query, inner in mapping.items():
+        listed, graded = _documents_and_values(inner, source, query, role)
+        documents += listed
+        values += graded
+        sizes.append(len(listed))
+    query_of_row = np.repeat(np.arange(len(names)), sizes)
+    place = lambda row: f"{source}[{names[query_of_row[row]]!r}][{documents[row]!r}]"  # noqa: E731
+    rows = rows_of_columns((names, documents, values), source, form, name, place, query_of_row)
     if role == "qrels":
         return rows
     return replace(rows, without_rows=tuple(str(query) for query, inner in mapping.items() if not len(inner)))
 
 
-def _columns_of_mapping(
-    mapping: Mapping[Any, Any], source: str, role: Role
-) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return queries, documents and values of documents by query: dicts of values, or lists and sets of ids."""
-    pairs_of_query: dict[Any, Collection[tuple[Any, Any]]] = {}
-    for query, inner in mapping.items():
-        if isinstance(inner, Mapping):
-            pairs_of_query[query] = inner.items()
-        else:
-            pairs_of_query[query] = id_lists.documents_and_values(inner, f"{source}[{query!r}]", role)
-    queries = [query for query, pairs in pairs_of_query.items() for _ in range(len(pairs))]
-    documents = [document for pairs in pairs_of_query.values() for document, _ in pairs]
-    values = [value for pairs in pairs_of_query.values() for _, value in pairs]
-    return queries, documents, values
+def _documents_and_values(
+    inner: Any, source: str, query: Any, role: Role
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the documents of a query and their values: of a dict, or of a list or set of ids."""
+    if isinstance(inner, Mapping):
+        return list(inner), list(inner.values())
+    if isinstance(inner, list | tuple) and set(map(type, inner)) == {str}:  # as nearly always
+        return list(inner), id_lists.values_without_scores(len(inner), role)
+    pairs = id_lists.documents_and_values(inner, f"{source}[{query!r}]", role)
+    return [document for document, _ in pairs], [value for _, value in pairs]
 
 
 _MTEB = "mteb_model_meta"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.text import count_of, plural, shortened
-from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats
+from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats, Ints
 from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
@@ -229,11 +229,14 @@ def rows_of_columns(
     form: str,
     name: str = "",
     place: OfRow | None = None,
+    query_of_row: Ints | None = None,  # (n_rows,), where the queries are given once each
 ) -> UncheckedRows:
     """Return the rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
     ids = [_ids(columns[0], source, "query"), _ids(columns[1], source, "document")]
     try:
         texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
+        if query_of_row is not None:
+            texts[0] = texts[0].take(pa.array(query_of_row))
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
     place = place or (lambda row: f"{source}: row {row + 1}")
