@@ -268,6 +268,7 @@ def saturating_params() -> dict[str, Any]:
     return {**GROWN, "objective": "binary", "min_sum_hessian_in_leaf": 1e-9}
 
 
+@pytest.mark.long
 def test_a_saturated_link_is_refused_where_the_rows_are_gone(separable: Any) -> None:
     def trained(free: bool, **more: Any) -> Any:
         data, held_out = lightgbm_sets(separable, separable, "binary", free)

@@ -63,6 +63,7 @@ def test_a_ledger_of_deep_json_counts_what_is_none(tmp_path: Path) -> None:
     assert looks_at(tmp_path)[("t" * 64, "ndcg@10")].comparisons == 2
 
 
+@pytest.mark.long
 def test_a_ledger_of_60_mb_costs_a_moment(tmp_path: Path) -> None:
     count_look(tmp_path, look(1))
     with (tmp_path / LEDGER).open("a") as file:
@@ -201,6 +202,7 @@ def experiments(n_metrics: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+@pytest.mark.long
 def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -> None:
     times: list[int] = []
     dirichlet = np.random.Generator.dirichlet
@@ -216,6 +218,7 @@ def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(times) == 6
 
 
+@pytest.mark.long
 def test_agreement_says_how_far_it_is() -> None:
     lines: list[str] = []
     found = offline_online.judge_by_experiments(experiments(2), (), None, None, 0.95, lines.append)

@@ -96,6 +96,7 @@ def test_one_model_and_nothing() -> None:
     assert apart.headline == ("nothing to compare", "Nothing to compare: no query has ndcg@10 for two models")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("a", "b", "c"), ("x-1", "y-2", "z-3")])
 def test_a_headline_has_at_most_twenty_words(names: tuple[str, str, str]) -> None:
     rng = np.random.default_rng(0)

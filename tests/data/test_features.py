@@ -135,6 +135,7 @@ def test_columns_in_another_order_and_further_ones() -> None:
         assert one.cautions == other.cautions
 
 
+@pytest.mark.long
 def test_datasets_have_the_same_fingerprint_parts_and_card(monkeypatch: pytest.MonkeyPatch) -> None:
     of_array, of_matrix = both(document_ids=np.arange(40))
     queries = np.array([3, 0])
@@ -166,6 +167,7 @@ def test_the_cache_keeps_them_sparse_and_mapped(tmp_path: Path) -> None:
     assert isinstance(features.values.base, np.memmap)
 
 
+@pytest.mark.long
 def test_a_sparse_matrix_takes_the_memory_of_what_it_stores() -> None:
     matrix = csr_matrix(([1.0], ([0], [0])), shape=(20_000, 5_000))  # 400 MB as an array
     tracemalloc.start()

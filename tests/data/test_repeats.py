@@ -164,6 +164,7 @@ def test_lists_that_were_shown_may_have_a_document_twice() -> None:
     assert "(200 such rows in 50 of 50 queries)" in caution.text
 
 
+@pytest.mark.long
 def test_row_before_agrees_with_a_dictionary() -> None:
     rng = np.random.default_rng(3)
     for _ in range(60):

@@ -26,6 +26,7 @@ def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:
     return rows.tolist(), queries.tolist()
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 3.0]), min_size=1, max_size=4), min_size=1, max_size=5))
 def test_a_row_counts_its_own_weight_and_a_query_the_mean(queries: list[list[float]]) -> None:
     flat = [weight for query in queries for weight in query]
@@ -124,6 +125,7 @@ def test_weights_of_a_column_are_multiplied() -> None:
     assert data.row_weights.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(0, 4000), min_size=1, max_size=8),
     st.sampled_from(["7 days", "90 days", "2 years"]),

@@ -182,6 +182,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[-\s]+", "-", text) for text in words}
 
 
+@pytest.mark.long
 def test_commands_in_running_text_exist_with_their_options() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = [

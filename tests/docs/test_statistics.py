@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "statistics.md").read_text(encoding="utf-8")
 IN_DEPTH, SOURCES = (
@@ -39,6 +41,7 @@ def test_the_tables_worlds_are_those_of_the_script(script: Callable[[str], Modul
     assert set(long) == set(worlds)
 
 
+@pytest.mark.long
 def test_an_interval_that_misses_is_counted(script: Callable[[str], ModuleType]) -> None:
     """Every interval of six normal values is finite; 2 to 6 % of them miss each mean, in 300 samples."""
     low, high = script("default_test").miss_rates(lambda rng, shape: rng.normal(size=shape), 6, 300)

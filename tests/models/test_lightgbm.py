@@ -420,6 +420,7 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
         LightGBMModel.load(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(lightgbm.__version__.startswith("4.3."), reason="4.3 prints while it loads")
 def test_threads_that_load_models_leave_what_is_printed(train: Any, tmp_path: Path) -> None:
     """A web server's threads load models at once; what the process prints afterwards must not be lost."""

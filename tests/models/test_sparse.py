@@ -134,6 +134,7 @@ def run_of(make: Any, folder: Path) -> list[Run]:
     return list(run_experiment(config_of(make, "lightgbm", "xgboost", "linear"), runs=folder).runs)
 
 
+@pytest.mark.long
 def test_an_experiment_has_the_same_numbers_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK", 4 * N_FEATURES * 130)
     of_array, of_matrix = (run_of(make, tmp_path / make.__name__) for make in (np.asarray, csr_matrix))

@@ -203,6 +203,7 @@ def caution_texts(found: ArmComparison, kind: str) -> list[str]:
 # ---- no verdict -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_shares_that_are_off_withhold_the_verdict(experiment: Callable[..., ArmComparison]) -> None:
     """4,850 and 5,150 users: nobody would see it, and chance does so once in 370 cases; 4,800 once in 16,000."""
     values = np.tile([0.1, 0.2], 5000) + np.repeat([0.0, 0.1], [4800, 5200])
@@ -314,6 +315,7 @@ def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison
     assert found.family == "joint correction over 1 test"
 
 
+@pytest.mark.long
 def test_a_rare_purchase_in_a_small_arm_is_too_few(experiment: Callable[..., ArmComparison]) -> None:
     """90 of 9,000 and 10 of 1,000; with 3 of 300 the arm may well have had none."""
     bought = np.zeros(10_000)

@@ -50,6 +50,7 @@ def alert_intervals(table: Table, analyse: Analyse, logs: int, shift: float) -> 
     return ends
 
 
+@pytest.mark.long
 def test_the_interval_of_an_alert_of_a_log_without_times_leaves_out_0(
     query_table: Table, analyse: Analyse
 ) -> None:

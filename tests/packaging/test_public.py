@@ -271,6 +271,7 @@ def test_names_are_found_in_an_archive(tmp_path: Path) -> None:
     assert python(program, archive) == "1.0"
 
 
+@pytest.mark.long
 def test_the_package_imports_names_from_the_files_that_define_them() -> None:
     passing_by = OFFERING - {"ltr_harness.metrics"}
     for path in PACKAGE.rglob("*.py"):

@@ -30,6 +30,7 @@ def loaded_by(names: list[str], unwanted: tuple[str, ...] = HEAVY) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_no_module_of_the_core_loads_what_is_heavy() -> None:
     names = modules()
     assert len(names) > 60
@@ -40,6 +41,7 @@ def test_a_metric_loads_little_beside_numpy() -> None:
     assert loaded_by(["ltr_harness.metrics.ndcg"], SLOW_TO_LOAD) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["ltr_harness.arrow", "ltr_harness.metrics.core.binding", "ltr_harness.comparison.stream"]
 )

@@ -219,6 +219,7 @@ def test_the_page_links_to_reports_and_escapes_names(
     assert html.render(page) == text  # the same folder, the same bytes
 
 
+@pytest.mark.long
 def test_two_hundred_runs_are_read_at_once(tmp_path: Path, write: Write) -> None:
     for at in range(200):
         write(f"e{at // 10}", f"m{at}", minute=at)

@@ -243,6 +243,7 @@ def test_learning_curves_keep_the_chosen_round_however_long_they_are(
     assert all(row["chosen"] in row["round"] and len(row["round"]) == len(row["value"]) for row in rows)
 
 
+@pytest.mark.long
 def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> None:
     (choice,) = (block for block in section(data, "distribution") if isinstance(block, Choice))
     metrics = [name for name, _ in choice.options]

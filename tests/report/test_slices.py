@@ -129,6 +129,7 @@ def test_on_a_phone_one_metric_is_shown(data: ReportData, browser: Any, tmp_path
     page.close()
 
 
+@pytest.mark.long
 def test_without_a_script_every_row_is_there(four_models: ReportData) -> None:
     content = tuple(catalog.load("slices")(four_models))
     text = html.render(Report("t", (), (Section("slices", content),)))

@@ -550,6 +550,7 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
                 Parquet().read([name], tmp_path)
 
 
+@pytest.mark.long
 def test_a_union_whose_places_lie_beyond_its_values_ends_no_process(tmp_path: Path) -> None:
     kind = pa.dense_union([pa.field("a", pa.int64()), pa.field("b", pa.string())])
     buffers = [None, pa.py_buffer(np.full(6, 1, np.int8)), pa.py_buffer(np.full(6, 2**30, np.int32))]

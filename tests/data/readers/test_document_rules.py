@@ -63,6 +63,7 @@ def test_ids_that_repeat_are_one_document_and_refused_without_a_word() -> None:
         evaluate_runs(RELEVANT, lists, ["mrr"])
 
 
+@pytest.mark.long
 @examples(60)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=15, unique=True))
 def test_max_passage_as_pyserini_has_it(chunks: list[tuple[int, int]]) -> None:

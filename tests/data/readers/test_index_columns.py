@@ -119,6 +119,7 @@ def test_judgments_with_an_index(tmp_path: Path) -> None:
     assert data.feature_names == ("x",)
 
 
+@pytest.mark.long
 def test_text_in_a_column_called_index_is_said_as_in_others(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("query_id,label,index\n" + "1,0,5\n" * 200_000 + "1,1,five\n")
     with pytest.raises(

@@ -57,6 +57,7 @@ def missed_of(dataset: RankingDataset) -> list[tuple[str, str, float]]:
     return [(str(query), str(document), label) for query, document, label in cells]
 
 
+@pytest.mark.long
 @examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=1, max_size=25, unique=True),

@@ -93,6 +93,7 @@ def test_evaluate_gives_the_same_numbers_to_the_bit(
     assert len(said[0][0]["per_query"]["ndcg@10"]) == 60
 
 
+@pytest.mark.long
 def test_an_experiment_trains_on_it_as_on_one_file(tmp_path: Path) -> None:
     values = {}
     for part, seed in (("train", 1), ("test", 2)):

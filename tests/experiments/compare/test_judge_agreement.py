@@ -50,6 +50,7 @@ def favoured() -> JudgeAgreement:
     )
 
 
+@pytest.mark.long
 def test_a_judge_that_favours_a_system_is_found_and_decides_otherwise(favoured: JudgeAgreement) -> None:
     llm, same = favoured.judges
     assert llm.overall.n_documents == 20 * N

@@ -15,6 +15,8 @@ from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.report import write_report
 from ltr_harness.report.online_agreement import agreement_page
 
+pytestmark = pytest.mark.long
+
 
 def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
     """Purchases follow wants; clicks follow something else as well."""

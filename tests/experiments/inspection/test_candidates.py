@@ -68,6 +68,7 @@ def test_recall_lines() -> None:
     assert recall_lines(candidate_recall(make_dataset(shown=None))) == []
 
 
+@pytest.mark.long
 @given(st.integers(0, 10_000), st.booleans())
 def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) -> None:
     """Queries without candidates stand anywhere; the facts are those counted query by query."""

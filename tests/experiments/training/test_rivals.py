@@ -9,6 +9,8 @@ from ltr_harness import evaluate, run_experiment
 RIVALS = Path(__file__).resolve().parents[3] / "configs" / "rivals.yaml"
 SMALL = ("data.n_queries={train: 60, valid: 40, test: 60}", "stopping.max_rounds=10", "report.formats=[json]")
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> object:
