@@ -69,6 +69,20 @@ def test_the_models_can_work_on_the_real_data(name: str, shared_data: Path) -> N
         assert model.ranker.check(TrainingFacts.of(train, stopping=True)) == []
 
 
+def test_the_study_finds_that_copies_and_noise_can_go(tmp_path: Path) -> None:
+    result = run_experiment(
+        CONFIGS / "next-gain.yaml", runs=tmp_path, workers=1, overrides=["report.formats=[json]"]
+    )
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    verdicts = {worth.groups[0]: worth.verdict for worth in gain.groups}
+    assert verdicts == {"match": "needed", "copies": "removable", "query": "needed", "noise": "removable"}
+    assert gain.together is not None
+    assert (gain.together.groups, gain.together.verdict) == (("copies", "noise"), "removable")
+    assert gain.queries is not None
+    assert gain.queries.outlook == "forecast"
+
+
 def test_the_quickstart_sorts_by_a_feature_that_exists() -> None:
     experiment = load("quickstart")
     train = experiment.data.reader.read(experiment.data.splits["all"].train, experiment.data.root)
