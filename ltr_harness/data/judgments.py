@@ -325,9 +325,9 @@ class Judgments(KeepsArrays):
 
         Itself where nobody said which documents were candidates.
         """
-        missed, groups, rows = self.missed, self.groups, self.pool_rows
-        if missed is None:
+        if self.missed is None:
             return self
+        missed, groups, rows = self.missed, self.groups, self.pool_rows
         ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
         is_missed = np.ones(int(ends[-1]), dtype=bool)
         is_missed[rows] = False

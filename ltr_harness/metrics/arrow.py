@@ -161,7 +161,9 @@ def of_scores(
     binding = BoundOnce(metrics, judgments)
     _refuse_scales(names, binding.names)
     rankings = [_ranking(table, score, score in ranks) for score in scores]
-    facts = ids, sizes, judgments.n_relevant, weights
+    # as metrics count them, which is not done again; no document is missed here
+    n_relevant = judgments.count_rows(judgments.label_table > 0)
+    facts = ids, sizes, n_relevant, weights
     results = []
     for ranking in rankings:
         values = dict(zip(names, binding.per_query(ranking, listed), strict=True))
