@@ -15,7 +15,7 @@ HarnessError                what went wrong, in the words of the person who has 
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from ltr_harness._util.text import printable
@@ -119,6 +119,40 @@ def labelled(caution: Caution) -> str:
 def worst_first(cautions: Iterable[Caution]) -> list[Caution]:
     """Return the cautions by severity, each kind of severity in the order given."""
     return sorted(cautions, key=lambda caution: SEVERITIES.index(caution.severity))
+
+
+# Numbers that differ between folds, splits and runs where the cause is one; those of columns' names stay.
+_MEASURED = re.compile(
+    r"\d+\.\d{4}|\d[\d.,]*\s?%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b"
+    r"|(?<=\()(?:\d+ runs|[^()]+, seed \d+)(?=\))"
+)
+
+
+def merge_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return each caution once: its place names the other folds and splits that have it."""
+    listed = []
+    for first, *repeats in _by_cause(cautions):
+        places = dict.fromkeys(caution.place for caution in repeats if caution.place != first.place)
+        listed.append(replace(first, place=_joint_place(first.place, [*places])) if places else first)
+    return listed
+
+
+def first_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return the first of the cautions that differ in numbers alone, where places name no parts of the data."""
+    return [first for first, *_ in _by_cause(cautions)]
+
+
+def _joint_place(place: str, repeats: Sequence[str]) -> str:
+    more = f" and {len(repeats) - 2:,} more" if len(repeats) > 2 else ""
+    return f"{place} (alike: {', '.join(repeats[:2])}{more})"
+
+
+def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
+    groups: dict[tuple[object, ...], list[Caution]] = {}
+    for caution in cautions:
+        cause = (caution.kind, caution.severity, caution.cure, _MEASURED.sub("#", caution.text))
+        groups.setdefault(cause, []).append(caution)
+    return list(groups.values())
 
 
 class HarnessError(Exception):

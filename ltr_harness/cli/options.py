@@ -340,6 +340,7 @@ summary = file(
     'Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
     FILE,
 )
+verbose = flag("--verbose", "Print the test, every caution and what a page folds, too.")
 no_ledger = flag(
     "--no-ledger",
     "Do not count this comparison in looks.jsonl, which says how often these test queries decided.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.text import count_of, json_text, printable, text_table, without_commands
-from ltr_harness.errors import Caution, UsageError
+from ltr_harness.errors import Caution, UsageError, merge_by_cause
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +56,8 @@ def echo_caution(caution: Caution) -> None:
 
 
 def echo_cautions(cautions: Iterable[Caution]) -> None:
-    """Print each on a line of stderr."""
-    for caution in cautions:
+    """Print each on a line of stderr, and once what several places have."""
+    for caution in merge_by_cause(cautions):
         echo_caution(caution)
 
 
@@ -95,7 +95,9 @@ def print_means(comparison: "Comparison") -> None:
         print_table(["mean", *models], rows)
 
 
-def print_comparison(data: "ReportData", as_json: bool, more: Mapping[str, Any]) -> None:
+def print_comparison(
+    data: "ReportData", as_json: bool, more: Mapping[str, Any], *, verbose: bool = False
+) -> None:
     """Print a comparison with all means, or its values as JSON, with more keys than a report has."""
     if as_json:
         from ltr_harness.report.json_document import document
@@ -104,7 +106,7 @@ def print_comparison(data: "ReportData", as_json: bool, more: Mapping[str, Any])
         return
     from ltr_harness.report.terminal import show
 
-    show(data)
+    show(data, verbose=verbose)
     if len(data.comparison.metrics) > 1:
         echo()
         print_means(data.comparison)
@@ -153,12 +155,14 @@ def _print_block_table(table: "Table") -> None:
     echo()
 
 
-def print_report(page: "Report", as_json: bool, output: "Path | None", formats: Sequence[str]) -> None:
+def print_report(
+    page: "Report", as_json: bool, output: "Path | None", formats: Sequence[str], *, verbose: bool
+) -> None:
     """Print a page in words and tables, or its values as JSON, and write it to the folder."""
     if as_json:
         echo(page.document())
     else:
-        print_page(page)
+        print_page(page, folded=verbose)
     if output is not None:
         from ltr_harness.report.writing import write_report
 

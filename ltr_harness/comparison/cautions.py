@@ -6,13 +6,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparison import (
-    ONE_SEED,
-    ONE_TRAINING,
-    TWO_SEEDS,
-    Comparison,
-    n_effective,
-)
+from ltr_harness.comparison.caution_choice import TWO_SEEDS
+from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
 from ltr_harness.comparison.contrasts import (
     Contrast,
     Paired,
@@ -43,7 +38,7 @@ def absence_text(comparison: Comparison, pair: Paired, family: int, margin: floa
     method = comparison.method
     width, n = comparison.value_range(pair.metric), comparison.n_independent_units(pair)
     if margin is not None:
-        return rare_kind(n, abs(pair.difference - margin), width, method, "the gate fails", family)
+        return rare_kind(n, abs(pair.difference - margin), width, method, "fail the gate", family)
     d = comparison.query_differences(pair.model, pair.metric)
     return rare_kind_of(pair, d, n, width, method, family)
 
@@ -68,22 +63,22 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
     if defined.any():
         low, high = effects[defined].min(), effects[defined].max()
         effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
-        meaning = "variances are this multiple of what independent queries would have"
-        note += f"; design effect {effect}: {meaning}"
+        note += f"; design effect {effect}"
     cautions = [Caution("query-units", "note", note)]
     df = float(np.nanmin(means.df)) if not np.isnan(means.df).all() else np.inf
     if df < FEW and df < (sizes.size - 1) / 2:
         text = (
-            f"a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
-            f"{sizes.size:,} count as {df + 1:.2g}: they generalise poorly to other units, and p-values are less "
-            "reliable than they look"
+            f"the largest unit has {sizes[-1] / codes.size:.0%} of the queries, so the {sizes.size:,} units count as "
+            f"{df + 1:.2g}, and p-values are likely too small"
         )
-        cautions.append(Caution("uneven-units", "warning", text, place=unit))
+        cautions.append(Caution("uneven-units", "warning", text, MORE_UNITS, place=unit))
     elif sizes.size < 2 * FEW:
-        text = f"{sizes.size} units are few: intervals and p-values hold approximately"
-        cautions.append(Caution("few-units", "warning", text, place=unit))
+        text = f"with only {sizes.size} units, intervals and p-values are approximate"
+        cautions.append(Caution("few-units", "warning", text, MORE_UNITS, place=unit))
     return [*cautions, left_open] if left_open else cautions
 
+
+MORE_QUERIES, MORE_UNITS = "evaluate more queries", "evaluate queries of more units"
 
 FEW_EFFECTIVE = 20  # effective queries below which a weighted comparison has a caution
 
@@ -107,7 +102,7 @@ def one_training(comparison: Comparison) -> list[Caution]:
     rivals = [comparison.paired(model) for model in comparison.models if model != comparison.baseline]
     if not any(map(comparison.is_of_one_training, rivals)):
         return []
-    return [Caution(ONE_TRAINING, "warning", ONE_SEED)]
+    return [Caution(ONE_TRAINING, "warning", ONE_SEED, "train with three seeds: `seeds: [1, 2, 3]`")]
 
 
 def two_seeds(comparison: Comparison) -> list[Caution]:
@@ -161,7 +156,8 @@ def _assumed_spread(comparison: Comparison, pairs: Sequence[Paired]) -> list[Cau
     if not trained_once:
         return []
     text = "trained with one seed; its spread over seeds is assumed to be that of the models with several"
-    return [Caution("assumed-spread", "warning", text, place=", ".join(trained_once))]
+    cure = "train it with as many seeds as they have"
+    return [Caution("assumed-spread", "warning", text, cure, ", ".join(trained_once))]
 
 
 def _other_queries(comparison: Comparison) -> list[Caution]:
@@ -181,8 +177,8 @@ def _other_queries(comparison: Comparison) -> list[Caution]:
                 text = f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
             means.append(text)
         text = (
-            f"{metric} is undefined for {undefined} depending on the model; each pair is compared over the queries "
-            f"defined for both: {', '.join(means)}"
+            f"{metric} is undefined for {undefined} depending on the model, so each pair is compared over the queries "
+            f"that are defined for both: {', '.join(means)}"
         )
         if len(pairs) > 5:
             text += f" and {len(pairs) - 5} more"
@@ -198,10 +194,7 @@ def _rare_kinds(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution
     cautions = []
     for text, models in models_of.items():
         if text:
-            names = ", ".join(models[:3])
-            if len(models) > 3:
-                names += f" and {len(models) - 3} more"
-            cautions.append(Caution("rare-kind", "warning", text, place=names))
+            cautions.append(Caution("rare-kind", "warning", text, MORE_QUERIES, place=", ".join(models)))
     return cautions
 
 
@@ -218,10 +211,9 @@ def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
     cautions = []
     for n, names in models.items():
         units = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
-        least = f"the smallest p-value {units} can give is {2.0 ** (1 - n):g}"
-        text = f"n = {n}: {least}; no difference could have been significant"
+        text = f"with {units} no p-value can be below {2.0 ** (1 - n):g}, so no difference can be significant"
         place = "" if len(names) == len(pairs) else ", ".join(names)
-        cautions.append(Caution("few-queries", "warning", text, place=place))
+        cautions.append(Caution("few-queries", "warning", text, MORE_QUERIES, place))
     return cautions
 
 
@@ -236,14 +228,13 @@ def _short_intervals(comparison: Comparison, pairs: Sequence[Paired]) -> list[Ca
     if not short:
         return []
     sizes = sorted({pair.n for pair in short})
-    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    fewest = count_of(FEWEST_FOR_INTERVALS, "query")
+    n = count_of(sizes[-1], "query") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} queries"
     text = (
-        f"n = {n}: intervals of fewer than {fewest} miss about twice as often as they should where differences "
-        "have long tails"
+        f"with {n} (fewer than {FEWEST_FOR_INTERVALS}), intervals miss the true difference twice as often as they "
+        "should if a few queries differ far more than the others"
     )
     place = "" if len(short) == len(pairs) else ", ".join(pair.model for pair in short)
-    return [Caution("short-intervals", "warning", text, place=place)]
+    return [Caution("short-intervals", "warning", text, MORE_QUERIES, place)]
 
 
 def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
@@ -269,7 +260,7 @@ def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[C
     if not models:
         return []
     text = (
-        "the differences are lopsided, a few far larger than the others and in the other direction: chance alone gives "
-        "such a verdict more than twice as often as its p-value has it"
+        "a few queries differ far more than the others, and in the other direction; chance gives such a verdict more "
+        "than twice as often as its p-value"
     )
     return [Caution("lopsided", "warning", text, "`test: skew-adjusted` allows for it", ", ".join(models))]

@@ -15,6 +15,12 @@ from ltr_harness._util.display import Displayed, DisplayedRecords
 from ltr_harness._util.text import count_of, p_equals, plural
 from ltr_harness.comparison import contrasts as pairs
 from ltr_harness.comparison import main_table
+from ltr_harness.comparison.caution_choice import (
+    CHEAP_LABELS,
+    TWO_SEEDS,
+    ChosenCautions,
+    choose_cautions,
+)
 from ltr_harness.comparison.contrasts import (
     Contrast,
     Letters,
@@ -48,10 +54,6 @@ _COUNTS = ("wins", "ties", "losses")
 
 ONE_TRAINING = "one-training"
 """The kind of the caution that the verdict's sentence repeats."""
-
-TWO_SEEDS = "two-seeds"
-"""The kind of the caution that stands before the numbers: one degree of freedom makes all intervals wide."""
-
 
 Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model", "nothing to compare"]
 
@@ -290,14 +292,21 @@ class Comparison(Displayed, KeepsArrays):
         return next((caution for caution in self.cautions if caution.kind == TWO_SEEDS), None)
 
     @property
-    def cautions_below(self) -> tuple[Caution, ...]:
-        """The cautions that stand below the numbers."""
-        return tuple(caution for caution in self.cautions if caution.kind != TWO_SEEDS)
+    def losers(self) -> tuple[str, ...]:
+        """The models that are worse than the baseline, but for the closest one where all others are."""
+        pairs = [self.paired(model) for model in self.ranking if model != self.baseline]
+        losers = [pair.model for pair in pairs if pair.verdict == "worse"]
+        return tuple(losers if len(losers) < len(pairs) else losers[1:])
 
     @property
-    def _beside_the_verdict(self) -> list[Caution]:
-        """The cautions that its sentence lacks."""
-        return [caution for caution in self.cautions if caution.kind != ONE_TRAINING]
+    def cheap_label_lines(self) -> tuple[str, ...]:
+        """The result with cheap labels, which `compare-labels` adds; it stands below the numbers."""
+        return tuple(caution.text for caution in self.cautions if caution.kind == CHEAP_LABELS)
+
+    @property
+    def chosen_cautions(self) -> ChosenCautions:
+        """The one caution that stands below the numbers, and the others."""
+        return choose_cautions(self.cautions, self.losers)
 
     def is_of_one_training(self, pair: Paired) -> bool:
         """Return whether a side was trained once, so that its other possible seeds are ignored."""
@@ -389,9 +398,15 @@ class Comparison(Displayed, KeepsArrays):
         return pd.DataFrame(rows).astype(kinds)
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [self.verdict, *(f"note: {labelled(caution)}" for caution in self._beside_the_verdict)]
+        # the verdict's sentence says itself that models were trained once
+        chosen = choose_cautions(
+            (caution for caution in self.cautions if caution.kind != ONE_TRAINING), self.losers
         )
+        notes = [labelled(caution) for caution in (self.seeds_caution, chosen.below) if caution is not None]
+        notes = [*notes, *self.cheap_label_lines]
+        if chosen.folded_text:
+            notes.append(f"{chosen.folded_text} in `cautions`")
+        return "\n".join([self.verdict, *(f"note: {note}" for note in notes)])
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)
@@ -563,7 +578,7 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     text += over if pair.includes_seeds else f"{method.weights_text}, {method.test_text} "
     text += joint + p_equals(pair.p_corrected)
     text += f"){_over(comparison, pair.n)}{_detectable(comparison, pair)}"
-    return f"{text} {ONE_SEED}" if comparison.is_of_one_training(pair) else text
+    return f"{text} {ONE_SEED[:1].upper()}{ONE_SEED[1:]}." if comparison.is_of_one_training(pair) else text
 
 
 def _detectable(comparison: Comparison, pair: Paired) -> str:
@@ -580,7 +595,7 @@ def _practical_note(comparison: Comparison, pair: Paired) -> str:
     return ", within the margin" if pair.is_significant and comparison.is_within_margin(pair) else ""
 
 
-ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
+ONE_SEED = "trained with one seed, so this is about these trained models and not about their methods"
 
 
 def n_effective(comparison: Comparison) -> float:

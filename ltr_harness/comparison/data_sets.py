@@ -72,6 +72,13 @@ class AcrossDataSets(Displayed):
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    @property
+    def losers(self) -> tuple[str, ...]:
+        """The models that are worse than the baseline on average, but for the closest one where all others are."""
+        averages = {model.model: model.average for model in self.models if model.average is not None}
+        losers = [model for model, average in averages.items() if average.verdict == "worse"]
+        return tuple(losers if len(losers) < len(averages) else losers[1:])
+
     def lines(self) -> list[str]:
         """One sentence for each model, and one for those that may be best."""
         sentences = [
@@ -208,7 +215,7 @@ def _rare_kinds(
         d = differences[model, baseline]
         line = rare_kind_of(average, d, n_units[model], width, method, len(average_of))
         if line:
-            yield Caution("rare-kind", "warning", line, place=f"{model} on average")
+            yield Caution("rare-kind", "warning", line, place=model)
     decisive = {pair: average for pair, average in average_of_pair.items() if average.verdict in _WORDS}
     if not decisive:
         return
@@ -217,9 +224,9 @@ def _rare_kinds(
         furthest_against(average.difference, differences[pair]) for pair, average in decisive.items()
     )
     fewest, n_pairs = min(n_units.values()), len(average_of_pair)
-    line = rare_kind(fewest, closest, width, method, "ranks change", n_pairs, furthest)
+    line = rare_kind(fewest, closest, width, method, "change the ranks", n_pairs, furthest)
     if line:
-        yield Caution("rare-kind", "warning", line, place="ranks on average")
+        yield Caution("rare-kind", "warning", line, place="average ranks")
 
 
 def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]) -> Iterator[Caution]:
@@ -228,8 +235,8 @@ def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]
         differing = np.count_nonzero(cell.sample.sums, axis=0)
         for j in np.flatnonzero(_few_differ(cell.sample)[: len(rivals)]).tolist():
             few = f"{differing[j]} of {count_of(int(cell.sample.units[j]), 'query')} differ"
-            text = f"{few}, too few to know their spread; the average's interval has what absent queries could add"
-            yield Caution("few-queries", "warning", text, place=f"{name}: {rivals[j]}")
+            text = f"only {few}, so the average's interval allows for queries that are missing here"
+            yield Caution("few-queries", "warning", text, "evaluate more queries", f"{name}: {rivals[j]}")
 
 
 def _of_each(comparisons: Mapping[str, Comparison]) -> Iterator[Caution]:

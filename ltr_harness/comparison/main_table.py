@@ -228,10 +228,23 @@ def joint_word(comparison: TableSource, metric: str | None = None) -> str:
 def interval_heading(comparison: TableSource, metric: str | None = None) -> str:
     """Return the heading of intervals of differences, such as ``joint 95 % CI``."""
     joint = joint_word(comparison, metric)
-    rivals = (model for model in comparison.models if model != comparison.baseline)
-    over_seeds = any(comparison.paired(model, metric).includes_seeds for model in rivals)
-    seeds = ", seeds" if over_seeds and not joint else ""
+    seeds = ", seeds" if _is_over_seeds(comparison, metric) and not joint else ""
     return f"{joint}{comparison.method.percent} % CI{seeds}"
+
+
+def coverage_text(comparison: TableSource) -> str:
+    """Return what intervals and p-values of the table are over, and for how many comparisons they are corrected."""
+    method, n_comparisons = comparison.method, len(comparison.models) - 1
+    drawn = "queries" if method.unit is None else f"queries (by {method.unit})"
+    if _is_over_seeds(comparison, None):
+        drawn += " and seeds"
+    text = f"{method.percent} % intervals and p-values cover {drawn}{method.weights_text}"
+    return text if n_comparisons < 2 else f"{text}, corrected for {n_comparisons} comparisons"
+
+
+def _is_over_seeds(comparison: TableSource, metric: str | None) -> bool:
+    rivals = (model for model in comparison.models if model != comparison.baseline)
+    return any(comparison.paired(model, metric).includes_seeds for model in rivals)
 
 
 FRAME_NAMES: Mapping[str, str] = {  # names of the tidy table that would otherwise mean two things

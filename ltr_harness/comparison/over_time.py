@@ -193,8 +193,10 @@ def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[
         Caution(
             "signs-differ",
             "warning",
-            f"{counts.model} is {verdicts[counts.model]} over all folds together, and the sign does not agree in "
-            f"{counts.folds - counts.agreeing} of {counts.folds} of them: the next one may differ, too",
+            f"{verdicts[counts.model]} over all folds together, but not in {counts.folds - counts.agreeing} of the "
+            f"{counts.folds} folds",
+            "look at each fold under *Over time*",
+            counts.model,
         )
         for counts in signs
         if counts.model in verdicts and counts.folds - counts.agreeing >= _MANY * counts.folds
@@ -267,7 +269,7 @@ def neighbours(
     r = autocorrelation(every)
     text = ""
     if number is not None and r > 0:
-        text = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}: "
+        text = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}, so "
     return text, left_open(every, left, period, unit)
 
 
@@ -277,11 +279,14 @@ def left_open(every: ClusterSums, left: ClusterSums, period: str, unit: str) -> 
     if are_neighbours_alike(left):
         neighbours = "neighbours still" if len(left.sums) < n else "neighbours"
         found = f"{neighbours} have an autocorrelation of {autocorrelation(left):.2f}"
-        text, cure = f"{found}: intervals are likely too narrow", "a longer test span or longer periods help"
+        text, cure = (
+            f"{found}, so intervals are likely too narrow",
+            "use a longer test span or longer periods",
+        )
         return Caution("periods-correlate", "warning", text, cure, unit)
     if n < ENOUGH:
         found = f"{n} are too few to show how much neighbouring {plural(period, 2)} are alike"
-        text, cure = f"{found}: intervals may be too narrow", "a longer test span tells"
+        text, cure = f"{found}, so intervals may be too narrow", "use a longer test span"
         return Caution("few-periods", "warning", text, cure, period)
     return None
 

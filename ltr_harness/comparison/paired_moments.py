@@ -173,5 +173,5 @@ def _refuse_too_small(differences: Mapping[str, Difference], n: int, metric: str
             room = (method.margin or 0.0) - room
         if result.verdict in ("better", "worse", "equivalent") and room < least:
             found = f"the verdict {result.verdict!r} rests on {room:.2g}"
-            kind = f"a kind of query that is absent from {n:,} could undo"
+            kind = f"a query type that is missing from {n:,} could flip"
             raise DataError(f"{model}: {found}, which {kind}; expected {least:.2g} or more, or {_MERGED}")

@@ -248,8 +248,8 @@ def _unknown_seeds(comparison: Comparison, by_model: Mapping[str, Spread]) -> li
     ]
     if not models:
         return []
-    text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
-    return [Caution(ONE_TRAINING, "warning", text, place=", ".join(models))]
+    text = "trained with one seed, so the plan is for these trained models and not for their methods"
+    return [Caution(ONE_TRAINING, "warning", text, "plan from runs with three seeds", ", ".join(models))]
 
 
 def _few_draws(plans: Sequence[ModelPlan], method: Method) -> list[Caution]:
@@ -257,7 +257,7 @@ def _few_draws(plans: Sequence[ModelPlan], method: Method) -> list[Caution]:
     models = [plan.model for plan in plans if any((need.draws or FEW) < FEW for need in plan.needs)]
     if not models:
         return []
-    text = f"with fewer than {FEW} {_draws(method)} the test may find less than is planned"
+    text = f"with fewer than {FEW} {_draws(method)} the test may detect less than planned"
     return [Caution("few-queries", "warning", text, place=", ".join(models))]
 
 
@@ -274,10 +274,10 @@ def _rough_spread(
         return []
     most_text = "more than any number" if most is None else f"{most:,}"
     text = (
-        f"{round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {_draws(method)} differ, a rough estimate of "
-        f"the spread: {need.power:.0%} may take {least:,} to {most_text}"
+        f"{round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {_draws(method)} differ, so the spread is "
+        f"rough, and {need.power:.0%} may take {least:,} to {most_text}"
     )
-    return [Caution("rough-spread", "warning", text, place=model_plan.model)]
+    return [Caution("rough-spread", "warning", text, "plan from more queries", model_plan.model)]
 
 
 def _draws(method: Method) -> str:

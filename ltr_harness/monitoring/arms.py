@@ -12,6 +12,7 @@ import pandas as pd
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.comparison.stats.families import FamilyResults, furthest_against, outcomes, rare_kind
 from ltr_harness.comparison.stats.method import Method
@@ -32,7 +33,15 @@ from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.stats.several_samples import same_shares_p, sample_ratio_p
 from ltr_harness.monitoring.windows import TIGHTEST_LOOK
-from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Column,
+    Heading,
+    Paragraph,
+    Tone,
+    caution_blocks,
+)
 
 _MIN_SHARES_P = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
 _MAX_IN_SEVERAL_ARMS = 0.01  # of the units in several arms, from which on an arm is nobody's
@@ -130,7 +139,7 @@ def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monitor
     cautions = [*assigned.cautions, *_rare_kinds(differences, measures, arms, assigned, config)]
     undecided = dict.fromkeys(d.measure for d in differences if np.isnan(d.difference.p))
     if undecided:
-        text = f"too few {unit_words} decide {', '.join(undecided)} to tell the arms apart"
+        text = f"too few {unit_words} to compare the arms by {', '.join(undecided)}"
         cautions.append(Caution("few-units", "warning", text))
     return ArmComparison(
         column=rule.column,
@@ -167,7 +176,7 @@ def _rare_kinds(
         gap, m = abs(d.difference.value), len(differences)
         text = rare_kind(n, gap, measure.width, method, family=m, furthest=furthest)
         if text:
-            places.setdefault(text.removesuffix("."), []).append(f"{d.measure} of {d.arm}")
+            places.setdefault(text, []).append(f"{d.measure} of {d.arm}")
     return [Caution("rare-kind", "note", text, place=", ".join(names)) for text, names in places.items()]
 
 
@@ -469,5 +478,5 @@ def section(result: MonitorResult) -> list[Block]:
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
         differences,
         shares,
-        *(Paragraph(f"{text[:1].upper()}{text[1:]}.", "note") for text in map(str, arms.cautions)),
+        *caution_blocks(choose_cautions(arms.cautions)),
     ]

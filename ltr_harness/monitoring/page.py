@@ -7,13 +7,23 @@ from pathlib import Path
 import ltr_harness.monitoring.limits as limits
 from ltr_harness._util.catalog import Catalog
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.arms import verdict_sentence
 from ltr_harness.monitoring.evidence import CORRECTED
 from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, marked_estimate, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import blocks, html
-from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Column,
+    Heading,
+    Paragraph,
+    Table,
+    Text,
+    caution_blocks,
+)
 from ltr_harness.report.sections.definitions import metric_items
 from ltr_harness.report.writing import write_report
 
@@ -108,15 +118,12 @@ def verdict_section(result: MonitorResult) -> list[Block]:
         section_blocks.append(_alert_bullets(result))
     if verdict.where:
         section_blocks.append(Paragraph(verdict.where))
-    if verdict.caution is not None:
-        section_blocks.append(Paragraph(str(verdict.caution), "note"))
     # those of the log stand in its section, but for defects that the baseline has less often
     in_log_section = {check.caution for check in result.log_checks if check not in result.new_defects}
-    for caution in result.cautions:
-        if caution not in in_log_section:
-            text = f"Caution: {caution}"
-            section_blocks.append(Paragraph(text if text.endswith("?") else f"{text}.", "note"))
-    return section_blocks
+    cautions = [caution for caution in result.cautions if caution not in in_log_section]
+    if verdict.caution is not None:
+        cautions.insert(0, verdict.caution)
+    return [*section_blocks, *caution_blocks(choose_cautions(cautions))]
 
 
 def _alert_bullets(result: MonitorResult) -> blocks.Bullets:

@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from ltr_harness._util.number_text import NumberFormat
 from ltr_harness._util.text import none_if_undefined, printable
+from ltr_harness.comparison.caution_choice import ChosenCautions
 from ltr_harness.comparison.contrasts import Estimated
+from ltr_harness.errors import labelled
 
 OURS = "written by ltr-harness report"
 """A mark in every table and picture, by which a later report may replace the file."""
@@ -319,6 +321,17 @@ class Details(_BaseBlock):
     blocks: "tuple[Block, ...]"
     page_only: bool = False  # left out of formats that cannot fold, and of the files in ``tables/``
     open: bool = False  # not folded at first
+
+
+def caution_blocks(chosen: ChosenCautions) -> "tuple[Block, ...]":
+    """Return the caution that stands below a table, and the others folded."""
+    found: list[Block] = []
+    if chosen.below is not None:
+        found.append(Paragraph(labelled(chosen.below), "note"))
+    if chosen.folded:
+        items = tuple(map(labelled, chosen.folded))
+        found.append(Details(chosen.folded_text, (Bullets(items),)))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,7 @@ def _report_data(
     )
     # one that stands before the numbers is the first, also where programs read them
     leading = () if comparison.seeds_caution is None else (comparison.seeds_caution,)
-    below = comparison.cautions_below
+    below = [caution for caution in comparison.cautions if caution not in leading]
     all_cautions = (*leading, *cautions_of_data, *_training_cautions(runs), *cautions, *below)
     failures = [run.record for run in trained or runs_read if run.record.status == "failed"]
     comparison = replace(comparison, cautions=all_cautions)

@@ -5,10 +5,22 @@ from operator import attrgetter
 from typing import Any
 
 from ltr_harness._util.text import count_of, json_text
+from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.experiments.compare.errors_in_variables import Interval
 from ltr_harness.experiments.compare.online_agreement import PROBABILITY, OnlineAgreement
 from ltr_harness.report import blocks, charts
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    caution_blocks,
+)
 
 UNDETERMINED = "cannot be told"
 
@@ -44,7 +56,7 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
             Column(f"Needed for {PROBABILITY:.0%}", "difference"): _interval_cell("needed"),
         },
     )
-    cautions = (Paragraph(str(caution), "note") for caution in agreement.cautions)
+    cautions = caution_blocks(choose_cautions(agreement.cautions))
     answer: list[Block] = [banner, Paragraph(agreement.verdict), metrics, *cautions]
     if agreement.pairs:
         higher = "By how much the first metric's correlation is higher, on the same experiments"

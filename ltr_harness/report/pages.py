@@ -9,16 +9,27 @@ from typing import Any
 
 from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import count_of, json_text, named, plural, text_table
-from ltr_harness.comparison.comparison import TWO_SEEDS, Outcome
+from ltr_harness.comparison.caution_choice import TWO_SEEDS, choose_cautions
+from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
-from ltr_harness.errors import Caution, labelled
+from ltr_harness.errors import Caution, merge_by_cause
 from ltr_harness.experiments.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.experiments.inspection.agreement import agreement_lines
 from ltr_harness.experiments.inspection.candidates import recall_lines
-from ltr_harness.experiments.inspection.lints import cautions_beside_lints, merge_by_cause
+from ltr_harness.experiments.inspection.lints import cautions_beside_lints
 from ltr_harness.report import blocks, charts, html, markdown
-from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
+from ltr_harness.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    caution_blocks,
+)
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 from ltr_harness.report.sections.verdict import PILLS, near_axis, verdict_badge, verdict_mark
 
@@ -39,7 +50,7 @@ def power_page(power_plan: PowerPlan) -> Report:
         *_left_out(power_plan),
         _needs_table(power_plan),
         blocks.Bullets(sentences),
-        *(Paragraph(str(caution), "note") for caution in power_plan.cautions),
+        *caution_blocks(choose_cautions(power_plan.cautions)),
     )
     curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {power_plan.drawn()}"),
@@ -159,13 +170,11 @@ def data_sets_page(summary: AcrossDataSets) -> Report:
     ]
     colours = {name: number for number, name in enumerate(baseline_first)}
     seeds_cautions = [caution for caution in summary.cautions if caution.kind == TWO_SEEDS]
-    other_cautions = [caution for caution in summary.cautions if caution.kind != TWO_SEEDS]
     content: list[Block] = [_data_sets_banner(summary)]
     content += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(map(str, seeds_cautions))]
     *sentences, possibly_best = summary.lines()
     content += [_average_table(summary, colours), Paragraph(possibly_best)]
-    if other_cautions:
-        content.append(blocks.Bullets(tuple(map(labelled, other_cautions))))
+    content += caution_blocks(choose_cautions(summary.cautions, summary.losers))
     in_words = (
         blocks.Bullets(tuple(sentences)),
         Paragraph(f"{summary.metric} against {summary.baseline}: {summary.method}."),

@@ -11,7 +11,7 @@ from ltr_harness._util.number_text import number_text
 from ltr_harness._util.text import printable, without_commands
 from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
-from ltr_harness.comparison.main_table import MainColumn, columns_of, tally_text, values_of
+from ltr_harness.comparison.main_table import MainColumn, columns_of, coverage_text, tally_text, values_of
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.errors import labelled
 from ltr_harness.experiments.runs.record import Record
@@ -29,7 +29,7 @@ STYLES = {"better": "green", "worse": "red"}
 _ASCII = str.maketrans({"▲": "^", "▼": "v", "·": "~", "–": "-", "…": "~", "─": "-", "−": "-"})
 
 
-def show(data: ReportData, file: TextIO | None = None) -> None:
+def show(data: ReportData, file: TextIO | None = None, *, verbose: bool = False) -> None:
     """Print to a stream: coloured and as wide as needed on a terminal, plain in 80 columns elsewhere."""
     stream = sys.stdout if file is None else file
     terminal = stream.isatty()
@@ -38,7 +38,7 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
     if terminal:
         with suppress(OSError):
             width = max(72, os.get_terminal_size(stream.fileno()).columns)
-    text = render(data, width=width, colour=coloured)
+    text = render(data, width=width, colour=coloured, verbose=verbose)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -47,8 +47,8 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
     stream.write(without_commands(text))
 
 
-def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
-    """Return the text that `show` prints."""
+def render(data: ReportData, *, width: int = 80, colour: bool = False, verbose: bool = False) -> str:
+    """Return the text that `show` prints; a verbose one has the test, shares of headroom and all cautions."""
     import io
 
     from rich.console import Console
@@ -72,7 +72,7 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         console.print(Text(_one_line(f"Note: {seeds}")))
     console.print()
     console.print(_main_table(data))
-    for line in _lines_below(data):
+    for line in _lines_below(data, verbose):
         console.print(Text(_one_line(line)))
     if data.failures:
         console.print()
@@ -145,13 +145,15 @@ def _verdict_style(data: ReportData, name: str) -> str:
     return "" if pair is None else STYLES.get(pair.verdict, "")
 
 
-def _lines_below(data: ReportData) -> Iterator[str]:
-    """Yield the sentences below the table: its signs, method and queries, then headroom, folds and cautions."""
+def _lines_below(data: ReportData, verbose: bool) -> Iterator[str]:
+    """Yield the sentences below the table: its signs, method and queries, then headroom, folds and a caution."""
     comparison = data.comparison
     if data.rivals:
         yield _legend(data)
-        over_seeds = " (of differences over queries and seeds)" if data.over_seeds else ""
-        yield f"{comparison.method.describe()}{over_seeds}; {comparison.families[0]}"
+        test = "" if verbose else " (`--verbose` for the test)"
+        yield f"{coverage_text(comparison)}{test}"
+        if verbose:
+            yield f"{comparison.method.describe()}; {comparison.families[0]}"
     yield queries_sentence(data)
     headroom = comparison.headroom.values()
     yield from headroom_lines(headroom, data.primary)
@@ -161,8 +163,15 @@ def _lines_below(data: ReportData) -> Iterator[str]:
         yield signs
     for line in answer_lines(data.next_gains):
         yield f"Where the next gain is: {line}"
-    for caution in comparison.cautions_below:
-        yield f"Note: {labelled(caution)}"
+    yield from comparison.cheap_label_lines
+    below, folded = comparison.chosen_cautions
+    if below is not None:
+        yield f"Note: {labelled(below)}"
+    if verbose:
+        for caution in folded:
+            yield f"Note: {labelled(caution)}"
+    elif folded_text := comparison.chosen_cautions.folded_text:
+        yield f"{folded_text}: `--verbose`"
 
 
 def _legend(data: ReportData) -> str:

@@ -33,10 +33,11 @@ from ltr_harness.report.terminal import show
 class TerminalProgress(Progress):
     """Prints the plan, the run in progress and how each run ended."""
 
-    def __init__(self, quiet: bool, table: bool = True) -> None:
+    def __init__(self, quiet: bool, table: bool = True, *, verbose: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._quiet = quiet
         self._table = table
+        self._verbose = verbose
         self._live: Rows | None = None
         self._watched = ""
         self._rule: StoppingRule | None = None
@@ -165,7 +166,7 @@ class TerminalProgress(Progress):
     def compared(self, data: ReportData) -> None:
         if not self._table:
             return
-        show(data)
+        show(data, verbose=self._verbose)
 
     def _seconds_of(self, task: Task) -> float:
         """Remove the line of a task that is over; return how long it took."""

@@ -75,7 +75,8 @@ def test_another_comparison_makes_no_run_another(tmp_path: Path, capsys: pytest.
     config.write_text(SHORT_LISTS + "compare: {test: permutation, draws: 200}\n")
     assert run_command(cli, ["check", str(config), "--runs", str(tmp_path)]) == 0
     assert "done: 2 of 2 runs" in capsys.readouterr().out
-    assert run_command(cli, ["run", str(config), "--runs", str(tmp_path), "--workers", "1"]) == 0
+    verbose = ["run", str(config), "--runs", str(tmp_path), "--workers", "1", "--verbose"]
+    assert run_command(cli, verbose) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "sign-flip test (200 draws, seed 0), 95 % intervals" in out
     assert {path.name for path in (tmp_path / "short").glob("*--*")} == stored

@@ -453,7 +453,7 @@ def test_runs_over_other_queries_are_refused_or_cut_to_the_common_ones(ltr: Cli,
     assert code == 2
     assert "short: 1 query against 3 of good: 2 missing here" in err
     assert "--common-queries" in err
-    code, out, err = ltr(*arguments, "--common-queries")
+    code, out, err = ltr(*arguments, "--common-queries", "--verbose")
     assert (code, "good: 2 of 3 queries left out, not common to all" in out) == (0, True)
     assert "2 of the 3 queries of the qrels are not in the run and are left out" in err
     code, out, _ = ltr(*arguments, "--all-queries", "--per-query")

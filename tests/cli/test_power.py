@@ -90,6 +90,7 @@ def test_users_are_counted_where_they_are_the_unit(ltr: Cli) -> None:
         "plan",
         "--format",
         "html,json",
+        "--verbose",
     )
     assert code == 0
     assert "mrr against old, sign-flip test by user_id, level 5 %" in out
@@ -120,7 +121,7 @@ def test_a_loss_is_another_question_than_a_gain_where_differences_are_lopsided(l
     }
     assert needs[""]["draws"] < 0.9 * needs["-"]["draws"]
     assert (
-        "rare: 400 of 400 queries differ, a rough estimate of the spread: 80% may take"
+        "rare: 400 of 400 queries differ, so the spread is rough, and 80% may take"
         in ltr("old.csv", "rare.csv", "--difference", "0.02")[1]
     )
 
@@ -165,8 +166,10 @@ def test_seeds_do_not_shrink_with_queries() -> None:
 def test_one_seed_is_said() -> None:
     found = plan_power(compare(seeded_system("a", 1, 0.005), seeded_system("b", 1, 0.005)), 0.01, [0.8])
     assert "a" not in [plan.model for plan in found.plans]
-    text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
-    assert found.cautions == (Caution("one-training", "warning", text, place="b"),)
+    text = "trained with one seed, so the plan is for these trained models and not for their methods"
+    assert found.cautions == (
+        Caution("one-training", "warning", text, "plan from runs with three seeds", place="b"),
+    )
 
 
 def write_quick(name: str, shift: float, noise: float) -> None:

@@ -108,7 +108,7 @@ def test_a_rare_kind_of_query_is_named_where_one_that_was_seen_comes_near() -> N
         assert [pair.verdict for pair in found.pairs] == ["better", "not distinguishable"]
         lines[loss] = [str(one) for one in found.cautions if one.kind == "rare-kind"]
     assert lines[0.1] == []
-    assert [line[:43] for line in lines[0.5]] == ["clear: A kind of query that makes up less t"]
+    assert [line[:43] for line in lines[0.5]] == ["clear: a query type below 17 % of traffic m"]
 
 
 def test_one_model_alone_has_nothing_to_be_told() -> None:

@@ -81,8 +81,10 @@ class TestGolden:
             "B has the highest mean mrr, 0.5417 against 0.4167, but is not distinguishable from A (n = 4): "
             "+0.1250 (95 % interval -1.0000 to +1.0000, sign-flip test p = 0.7500), over 4 queries."
         )
-        text = "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant"
-        assert golden_comparison.cautions == (Caution("few-queries", "warning", text),)
+        text = "with 4 queries no p-value can be below 0.125, so no difference can be significant"
+        assert golden_comparison.cautions == (
+            Caution("few-queries", "warning", text, "evaluate more queries"),
+        )
         assert golden_comparison.family == "1 comparison: 1 model against A at mrr"
 
     def test_the_table_shows_the_wider_spread(self, golden_comparison: Comparison) -> None:
@@ -107,23 +109,21 @@ class TestVerdict:
         for test in ("t", "permutation"):
             result = compare(frames, test=test)
             assert result.paired("m1").verdict == "not distinguishable"
-            (note,) = [
-                note for note in map(str, result.cautions) if "can be absent from these 60 queries" in note
-            ]
+            (note,) = [note for note in map(str, result.cautions) if "may be missing here" in note]
             assert note.startswith(
-                "m2: A kind of query that makes up less than 6 % of the traffic can be absent"
+                "m2: a query type below 6 % of traffic may be missing here; it could flip the verdict"
             )
         del frames["m2"]
         sound = compare(frames | {"m3": table(range(60), ndcg_10=0.54 + noise)})
         assert sound.paired("m3").verdict == "better"
-        assert not any("absent" in note for note in map(str, sound.cautions)), (
+        assert not any("missing" in note for note in map(str, sound.cautions)), (
             "nothing seen comes near such a kind"
         )
         rng = np.random.default_rng(0)
         many = {f"m{at}": table(range(3000), ndcg_10=rng.uniform(0, 0.5, 3000) + at / 8) for at in range(3)}
         strict = compare(many, test="bounded")
         assert strict.paired("m2").verdict == "better"
-        assert not any("absent" in note for note in map(str, strict.cautions))
+        assert not any("missing" in note for note in map(str, strict.cautions))
 
     def test_why_queries_have_no_value_is_not_guessed(self) -> None:
         x, y = (table("abc", ndcg_10=[first, 0.5, np.nan]) for first in (1.0, 0.9))
@@ -215,10 +215,10 @@ class TestVerdict:
         result = compare(frames)  # NDCG above 1 is some other metric
         assert result.paired("y").verdict == "better"
         assert any(
-            note.endswith("whether the verdict changes if there is one cannot be told.")
+            "the metric has no known bounds, so it could flip the verdict" in note
             for note in map(str, result.cautions)
         )
-        assert not any("absent" in note for note in map(str, compare(models(shifts=(0.0, 0.05))).cautions))
+        assert not any("missing" in note for note in map(str, compare(models(shifts=(0.0, 0.05))).cautions))
 
     def test_every_query_alike_still_has_an_interval(self) -> None:
         """Twenty ones printed 1.0000 [1.0000, 1.0000]."""
@@ -562,7 +562,7 @@ class TestSeeds:
             for name, shift, seed in (("base", 0.0, 0), ("other", 0.1, 1))
         )
         result = compare_systems([base, other], ["ndcg@10"])
-        said = " Trained with one seed: this is about these trained models, not about the methods."
+        said = " Trained with one seed, so this is about these trained models and not about their methods."
         assert said in result.verdict
         assert said in compare_systems([other, base], ["ndcg@10"]).verdict
         fixed = [dataclasses.replace(one, seeded=False, deterministic=True) for one in (base, other)]
@@ -573,7 +573,8 @@ class TestSeeds:
         one = dataclasses.replace(self.system("one", [0.0]), seeded=True)
         result = compare_systems([one, self.system("many", [0.0, 0.01, 0.02], 1)], ["ndcg@10"])
         assert (
-            "one: trained with one seed; its spread over seeds is assumed to be that of the models with several"
+            "one: trained with one seed; its spread over seeds is assumed to be that of the models with several; "
+            "train it with as many seeds as they have"
         ) in [*map(str, result.cautions)]
 
     @pytest.mark.parametrize(("seeds", "models_alarm"), [(3, 0.08), (2, 0.1)])
@@ -751,8 +752,8 @@ class TestUndefinedOnDifferentQueries:
         assert result.ranking == ("good", "base", "picky")
         assert result.verdict.startswith("good is better than base at ndcg@10")
         assert (
-            "ndcg@10 is undefined for 0 to 40 queries depending on the model; each pair is compared over the queries "
-            f"defined for both: picky {pair.model_mean:.4f} against {pair.other_mean:.4f} over 60"
+            "ndcg@10 is undefined for 0 to 40 queries depending on the model, so each pair is compared over the "
+            f"queries that are defined for both: picky {pair.model_mean:.4f} against {pair.other_mean:.4f} over 60"
         ) in [*map(str, result.cautions)]
 
     @pytest.mark.parametrize(("rivals", "rest"), [("bcdef", ""), ("bcdefg", " and 1 more")])
@@ -763,7 +764,7 @@ class TestUndefinedOnDifferentQueries:
             frames[name].loc[0, "ndcg@10"] = np.nan
         (note, *_) = map(str, compare(frames, test="t").cautions)
         said = ", ".join(f"{name} 0.5000 against 0.5000 over 3" for name in "bcdef")
-        assert note.endswith(f"queries defined for both: {said}{rest}")
+        assert note.endswith(f"queries that are defined for both: {said}{rest}")
 
     def test_as_many_but_other_queries_are_seen_too(self) -> None:
         first, last = np.arange(10) / 10, np.arange(10) / 10

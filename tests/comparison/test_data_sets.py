@@ -93,7 +93,9 @@ def test_a_data_set_on_which_hardly_a_query_differs() -> None:
     assert new.ci_high - new.ci_low == pytest.approx(share, abs=0.007)  # half of it on each side
     assert (new.verdict, new.p_corrected) == ("not distinguishable", 0.05)
     (caution,) = (one for one in found.cautions if one.kind == "few-queries")
-    assert str(caution).startswith("small: new: 2 of 30 queries differ, too few to know their spread")
+    assert str(caution).startswith(
+        "small: new: only 2 of 30 queries differ, so the average's interval allows for"
+    )
     few[2] = 0.02
     enough = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
     assert enough.models[0].average is not None
@@ -350,10 +352,10 @@ def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack(gain: floa
     found = across_data_sets(comparisons)
     assert found.models[-1].average is not None
     assert found.models[-1].average.verdict == "worse"
-    rare = [str(one) for one in found.cautions if one.kind == "rare-kind" and "on average" in one.place]
-    said = "A kind of query that makes up less than 11 % of the traffic can be absent from these 25 queries."
-    starts = [f"new on average: {said}", f"ranks on average: {said}"] if gain == 0.15 else []
-    assert [line.partition(" If ")[0] for line in rare] == starts
+    rare = [str(one) for one in found.cautions if one.kind == "rare-kind" and ":" not in one.place]
+    said = "a query type below 11 % of traffic may be missing here"
+    starts = [f"new: {said}", f"average ranks: {said}"] if gain == 0.15 else []
+    assert [line.partition("; ")[0] for line in rare] == starts
 
 
 def test_the_best_are_those_that_may_be_first(by_data_set: dict[str, Comparison]) -> None:

@@ -82,10 +82,7 @@ def test_a_fold_without_a_difference_agrees_with_no_sign_and_an_undefined_one_is
 
 
 def test_a_verdict_that_many_folds_do_not_share_has_a_note() -> None:
-    note = (
-        "new is better over all folds together, and the sign does not agree in 1 of 3 of them: "
-        "the next one may differ, too"
-    )
+    note = "new: better over all folds together, but not in 1 of the 3 folds; look at each fold under *Over time*"
     one = world({"new": [0.3, 0.2, -0.1]})
     assert one.paired("new").verdict == "better"
     assert note in [*map(str, one.cautions)]
@@ -189,7 +186,7 @@ def test_terminal_report_and_json_have_the_same_sentence(changing_report: Report
         {"model": "new", "agreeing": 2, "folds": 3},
         {"model": "old", "agreeing": 3, "folds": 3},
     ]
-    assert any("does not agree in 1 of 3" in note for note in (one["text"] for one in written["cautions"]))
+    assert any("not in 1 of the 3 folds" in note for note in (one["text"] for one in written["cautions"]))
     assert len([row for row in written["over_time"] if row["unit"] == "fold"]) == 9
     Draft202012Validator(schema()).validate(written)
 

@@ -47,14 +47,15 @@ def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> 
     assert np.array_equal(found.units, weeks // 4)
     assert any(
         note.startswith(
-            f"neighbouring weeks have an autocorrelation of {r:.2f}: tests and intervals go by 4 weeks: "
+            f"neighbouring weeks have an autocorrelation of {r:.2f}, so tests and intervals go by 4 weeks: "
             "10 of 140 queries"
         )
         for note in map(str, found.cautions)
     )
-    assert "4 weeks: 10 units are few: intervals and p-values hold approximately" in [
-        *map(str, found.cautions)
-    ]
+    assert (
+        "4 weeks: with only 10 units, intervals and p-values are approximate; evaluate queries of more units"
+        in [*map(str, found.cautions)]
+    )
     assert not any(
         "day" in note for note in map(str, found.cautions)
     )  # the column is no metric, and not ignored
@@ -87,7 +88,7 @@ def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
             280,
             0.9,
             "week",
-            "week: 40 are too few to show how much neighbouring weeks are alike: intervals may be",
+            "week: 40 are too few to show how much neighbouring weeks are alike, so intervals may",
         ),
         (100, 0.8, "day", "32 days: neighbours still have an autocorrelation of 0."),
         (100, 0.8, "2 days", "2 days: neighbours still have an autocorrelation of 0."),
@@ -104,8 +105,8 @@ def test_a_few_periods_that_are_alike_are_joined_until_they_can_make_no_verdict(
     assert found.method.unit == "4 weeks"
     assert np.unique(found.units).size == 4
     notes = [*map(str, found.cautions)]
-    assert any("4 weeks: 4 units are few" in note for note in notes)
-    assert any("no difference could have been significant" in note for note in notes)
+    assert any("4 weeks: with only 4 units" in note for note in notes)
+    assert any("no difference can be significant" in note for note in notes)
 
 
 def test_a_number_of_periods_may_be_named() -> None:

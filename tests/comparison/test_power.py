@@ -132,8 +132,8 @@ def test_a_few_queries_that_differ_are_said() -> None:
         for name, values in (("old", old), ("new", old + np.where(np.arange(60) < 3, 0.5, 0.0)))
     }
     found = plan_power(compare(given, test="t"), 0.2, [0.8])
-    text = "3 of 60 queries differ, a rough estimate of the spread: 80% may take 72 to 456"
-    assert found.cautions == (Caution("rough-spread", "warning", text, place="new"),)
+    text = "3 of 60 queries differ, so the spread is rough, and 80% may take 72 to 456"
+    assert found.cautions == (Caution("rough-spread", "warning", text, "plan from more queries", "new"),)
     need = found.plans[0].needs[0]
     assert need.draws == pytest.approx(
         7.85 * 19, rel=0.06

@@ -240,7 +240,7 @@ def test_moments_decide_nothing_that_an_absent_query_could_change() -> None:
     """By .00002 of 100,000: 1 - .05^(1/100000) of the traffic, one query in 33,381, undoes .00003 by falling from 1."""
     noise = np.tile([0.001, -0.001], LEAST // 2)
     least = -np.expm1(np.log(0.05) / LEAST)
-    with pytest.raises(DataError, match=r"'better' rests on 2.7e-05, which a kind of query"):
+    with pytest.raises(DataError, match=r"'better' rests on 2.7e-05, which a query type"):
         moments_of(noise + 0.9 * least).compare()
     assert moments_of(noise + 1.1 * least).compare()["new"].verdict == "better"
     assert moments_of(noise).compare()["new"].verdict == "not distinguishable"

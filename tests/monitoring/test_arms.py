@@ -186,9 +186,7 @@ def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[...,
     assert not caution_texts(experiment(two_arms(60), values), "rare-kind")
     values[[7, 10]] += 0.25, -0.25  # of A, the control, against which B gains
     (caution,) = (c for c in experiment(two_arms(60), values).cautions if c.kind == "rare-kind")
-    assert str(caution).startswith(
-        "ndcg@10 of B: A kind of query that makes up less than 4.9 % of the traffic can be absent"
-    )
+    assert str(caution).startswith("ndcg@10 of B: a query type below 4.9 % of traffic may be missing here")
     online = {**ARMS, "columns": {"online": ["dwell"]}}
     found = experiment(two_arms(60), np.tile(0.5, 120), online, **{"online:dwell": values})
     (caution,) = (c for c in found.cautions if c.kind == "rare-kind")

@@ -39,8 +39,11 @@ Agreement of judges and assessors: `data agreement`.
 )
 @options.method("confidence")
 @options.output("Write a page there.")
+@options.verbose
 @options.as_json
-def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: bool, **given: Any) -> None:
+def command(
+    file: Path, metrics: tuple[str, ...], output: Path | None, verbose: bool, as_json: bool, **given: Any
+) -> None:
     """Do offline metrics predict what A/B tests measured?
 
     FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
@@ -59,4 +62,4 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     found = judge_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
     if is_interactive:
         progress_line(f"{'':70}\r")
-    print_report(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))
+    print_report(agreement_page(found), as_json, output, ("html", "md", "json", "svg"), verbose=verbose)

@@ -11,7 +11,7 @@ import click
 from ltr_harness._util.text import count_of, named
 from ltr_harness.cli import options
 from ltr_harness.cli.output import echo
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, first_by_cause, merge_by_cause
 
 if TYPE_CHECKING:
     from ltr_harness.experiments.runs.record import SplitFacts
@@ -38,7 +38,6 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
-    from ltr_harness.experiments.inspection.lints import first_by_cause, merge_by_cause
     from ltr_harness.experiments.training.check import (
         dependence_notes,
         each_once,

@@ -59,6 +59,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @options.output("Write a report there.")
 @options.file("--junit", "Write the gates as JUnit XML.", options.FILE)
 @options.summary
+@options.verbose
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -73,6 +74,7 @@ def command(
     output: Path | None,
     junit: Path | None,
     summary: Path | None,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -104,7 +106,7 @@ def command(
     more: dict[str, Any] = {"gates": [gate._asdict() for gate in checked]}
     if stream is not None:
         more |= streams.as_json(stream, comparison.primary, method)
-    print_comparison(data, as_json, more)
+    print_comparison(data, as_json, more, verbose=verbose)
     if stream is not None and not as_json:
         streams.print_sample(stream, comparison.primary, method)
     if output is not None:

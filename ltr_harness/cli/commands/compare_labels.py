@@ -41,6 +41,7 @@ _OF_THE_DRAW = ("cheap", "sample", "as_json", "reader_name", "reader_options")
 @options.method()
 @options.output("Write a report there.")
 @options.summary
+@options.verbose
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -51,6 +52,7 @@ def command(
     common_queries: bool,
     output: Path | None,
     summary: Path | None,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -73,6 +75,7 @@ def command(
         )
     from ltr_harness.cli.ci_files import append_summary
     from ltr_harness.cli.commands.compare_inputs import ComparedInputs
+    from ltr_harness.comparison.caution_choice import CHEAP_LABELS
     from ltr_harness.comparison.cheap_labels import with_cheap_labels
     from ltr_harness.report.writing import write_report
 
@@ -80,10 +83,10 @@ def command(
     comparison = compared.compared(method, baseline, common_queries)
     assert compared.cheap is not None  # of cheap labels
     powered = with_cheap_labels(comparison, *compared.cheap)
-    results = (Caution("cheap-labels", "note", line) for line in powered.lines())
+    results = (Caution(CHEAP_LABELS, "note", line) for line in powered.lines())
     comparison = replace(comparison, cautions=(*results, *comparison.cautions))
     data = compared.report_data(comparison)
-    print_comparison(data, as_json, {"cheap_labels": powered})
+    print_comparison(data, as_json, {"cheap_labels": powered}, verbose=verbose)
     if output is not None:
         echo(f"report: {write_report(data, output)}", err=as_json)
     if summary is not None:

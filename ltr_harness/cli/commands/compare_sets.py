@@ -23,6 +23,7 @@ from ltr_harness.errors import UsageError
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @options.no_ledger
 @options.output("Write a report there.")
+@options.verbose
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -32,6 +33,7 @@ def command(
     weights: str | None,
     no_ledger: bool,
     output: Path | None,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -58,7 +60,7 @@ def command(
         )
         cautions += data_set.cautions
     comparison = across_data_sets(comparisons, weight_of_set)
-    print_report(data_sets_page(comparison), as_json, output, ("html", "md", "json"))
+    print_report(data_sets_page(comparison), as_json, output, ("html", "md", "json"), verbose=verbose)
     echo_cautions(cautions)
 
 

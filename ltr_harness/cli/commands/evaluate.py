@@ -64,6 +64,7 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
     type=click.Choice(["table", "trec_eval", "csv", "json"]),
     help="How to print.  [default: table]",
 )
+@options.verbose
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     score_columns: tuple[str, ...],
@@ -75,6 +76,7 @@ def command(
     baseline: str | None,
     common_queries: bool,
     form: str | None,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -101,7 +103,7 @@ def command(
         result, cautions = _evaluate_files(
             source, requested, baseline, common_queries, with_audit=form != "csv"
         )
-    _print_result(result, form or "table", per_query, cautions)
+    _print_result(result, form or "table", per_query, cautions, verbose=verbose)
     return 0
 
 
@@ -294,7 +296,9 @@ def _evaluate_columns(
     return _EvaluationResult(columns.data, values, compared, typed, stream, primary), cautions
 
 
-def _print_result(result: _EvaluationResult, form: str, per_query: bool, cautions: Sequence[Caution]) -> None:
+def _print_result(
+    result: _EvaluationResult, form: str, per_query: bool, cautions: Sequence[Caution], *, verbose: bool
+) -> None:
     """Print the values in their form, with the differences of a stream of scores; then the cautions."""
     if form == "json":
         document = _document(result, per_query, cautions)
@@ -306,13 +310,13 @@ def _print_result(result: _EvaluationResult, form: str, per_query: bool, caution
         rows = _rows_of_queries(result.rankings) if per_query else _rows_of_means(result.rankings)
         echo(csv_text(rows), nl=False)
     else:
-        _print_tables(result, per_query)
+        _print_tables(result, per_query, verbose)
         if result.stream is not None:
             streams.print_sample(result.stream, result.primary, Method())
     echo_cautions(cautions)
 
 
-def _print_tables(result: _EvaluationResult, per_query: bool) -> None:
+def _print_tables(result: _EvaluationResult, per_query: bool, verbose: bool) -> None:
     """Print the values of each query where they are wanted, then the comparison, or the means of one ranking."""
     if per_query:
         for ranking in result.rankings:
@@ -320,7 +324,7 @@ def _print_tables(result: _EvaluationResult, per_query: bool) -> None:
     if result.compared is not None:
         from ltr_harness.report.terminal import show
 
-        show(result.compared)
+        show(result.compared, verbose=verbose)
         echo()
         print_means(result.compared.comparison)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import echo_cautions, print_report
+from ltr_harness.cli.output import echo_caution, echo_cautions, print_report
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
@@ -55,6 +55,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 @options.method("test", "confidence", "unit", "weights")
 @options.output("Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
+@options.verbose
 @options.as_json
 def command(
     inputs: tuple[str, ...],
@@ -68,6 +69,7 @@ def command(
     ab_test: bool,
     output: Path | None,
     formats: str,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -90,9 +92,11 @@ def command(
         plan = _plan_from_sd(_checked_sd(sd, option), ab_test, difference, powers, method, models or 1)
     else:
         metrics = [metric] if metric else []
-        comparison = _compare_inputs(inputs, metrics, source, method, baseline, common_queries)
+        comparison = _compare_inputs(inputs, metrics, source, method, baseline, common_queries, verbose)
         plan = plan_power(comparison, difference, powers, models)
-    print_report(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
+    print_report(
+        power_page(plan), as_json, output, [part.strip() for part in formats.split(",")], verbose=verbose
+    )
 
 
 def _parse_powers(text: str) -> list[float]:
@@ -128,9 +132,11 @@ def _compare_inputs(
     method: Method,
     baseline: str | None,
     common_queries: bool,
+    verbose: bool,
 ) -> "Comparison":
-    """Compare runs, tables or scores as `compare` would, and print the cautions."""
+    """Compare runs, tables or scores as `compare` would, and print a caution, or all."""
     from ltr_harness.cli.commands.compare_inputs import ComparedInputs
+    from ltr_harness.comparison.caution_choice import choose_cautions
     from ltr_harness.comparison.comparison import ONE_TRAINING
 
     if not inputs:
@@ -139,7 +145,12 @@ def _compare_inputs(
     comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
     # the plan has its own caution about single trainings
     echo_cautions(compared.cautions)
-    echo_cautions(caution for caution in comparison.cautions if caution.kind != ONE_TRAINING)
+    cautions = [caution for caution in comparison.cautions if caution.kind != ONE_TRAINING]
+    below, folded = choose_cautions(cautions, comparison.losers)
+    if below is not None:
+        echo_caution(below)
+    if verbose:
+        echo_cautions(folded)
     return comparison
 
 

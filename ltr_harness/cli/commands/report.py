@@ -21,8 +21,14 @@ from ltr_harness.cli.output import echo
 )
 @click.option("--baseline", help="The model the others are compared with.")
 @options.no_ledger
+@options.verbose
 def command(
-    runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None, no_ledger: bool
+    runs: tuple[Path, ...],
+    output: Path | None,
+    formats: str,
+    baseline: str | None,
+    no_ledger: bool,
+    verbose: bool,
 ) -> None:
     """Rebuild the report from stored runs; nothing is trained.
 
@@ -44,5 +50,5 @@ def command(
         threading.Thread(target=warm_up, args=(format_names,), daemon=True).start()
     data = stored_data(runs, baseline, ledger=not no_ledger)
     path = write_report(data, output or runs[0] / "report", format_names)
-    show(data)
+    show(data, verbose=verbose)
     echo(f"report: {path}")

@@ -65,6 +65,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @options.no_ledger
 @options.verify
 @options.quiet
+@options.verbose
 @options.as_json
 def command(
     config: Path,
@@ -77,6 +78,7 @@ def command(
     accept: tuple[str, ...],
     no_ledger: bool,
     quiet: bool,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -105,7 +107,7 @@ def command(
     if no_ledger:
         overrides = (*overrides, "compare.ledger=false")
     n_processes = workers if isinstance(workers, int) else None
-    listener = JsonProgress("run", quiet) if as_json else TerminalProgress(quiet)
+    listener = JsonProgress("run", quiet) if as_json else TerminalProgress(quiet, verbose=verbose)
     with (
         listener as progress,
         chosen_cluster(workers, dask) as cluster,

@@ -236,7 +236,7 @@ def rare_kind(
     shift: float,  # by how much the mean would have to move
     width: float,  # how far apart two values of the metric can be; infinite where it has no bounds
     method: Method,
-    then: str = "the verdict changes",
+    change: str = "flip the verdict",
     family: int = 1,  # comparisons that share the level
     furthest: float = np.inf,  # what a query seen here differs by in the other direction, at most
 ) -> str:
@@ -250,14 +250,10 @@ def rare_kind(
     least = shift / share
     if least >= width or furthest < least / 2:
         return ""
-    kind, units = "query", f"{n:,} queries"
-    if method.unit is not None:
-        kind, units = method.unit, f"{n:,} of {method.unit}"
-    part = f"less than {100 * share:.2g} % of the traffic"
-    head = f"A kind of {kind} that makes up {part} can be absent from these {units}"
+    head = f"a {method.unit or 'query'} type below {100 * share:.2g} % of traffic may be missing here"
     if np.isinf(width):
-        return f"{head}. The metric has no known bounds, so whether {then} if there is one cannot be told."
-    return f"{head}. If there is one and it differs by {least:.2g} in the other direction, {then}."
+        return f"{head}; the metric has no known bounds, so it could {change}"
+    return f"{head}; it could {change} only if it differed by {least:.2g}"
 
 
 def _ends(mean: Floats, error: Floats, skewness: Floats, reach: Floats) -> tuple[Floats, Floats]:

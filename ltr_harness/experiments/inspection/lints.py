@@ -1,6 +1,5 @@
 """Lints of a data set: facts that would make numbers from it misleading."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -106,35 +105,6 @@ def nearly_all_relevant(name: str, judgments: Judgments, metric: Metric | None =
     text = f"{share:.0%} of the documents have a label {above}, which leaves {of_metric} little to tell apart"
     cure = "map the labels so that most are 0 (`grades:`), or say where relevance begins, as in `mrr(relevant=3)`"
     return [Caution(NEARLY_ALL, "warning", text, cure, name)]
-
-
-# Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
-_MEASURED = re.compile(
-    r"\d+\.\d{4}|\d[\d.,]*\s?%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b"
-)
-
-
-def merge_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
-    """Return each caution once: its place names the other folds and splits that have it."""
-    listed = []
-    for first, *repeats in _by_cause(cautions):
-        more = f" and {len(repeats) - 2:,} more" if len(repeats) > 2 else ""
-        places = ", ".join(caution.place for caution in repeats[:2]) + more
-        listed.append(replace(first, place=f"{first.place} (alike: {places})") if repeats else first)
-    return listed
-
-
-def first_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
-    """Return the first of the cautions that differ in numbers alone, where places name no parts of the data."""
-    return [first for first, *_ in _by_cause(cautions)]
-
-
-def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
-    groups: dict[tuple[object, ...], list[Caution]] = {}
-    for caution in cautions:
-        cause = (caution.kind, caution.severity, caution.cure, _MEASURED.sub("#", caution.text))
-        groups.setdefault(cause, []).append(caution)
-    return list(groups.values())
 
 
 def _overlaps(card: DataCard) -> Iterator[Caution]:

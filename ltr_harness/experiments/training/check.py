@@ -25,6 +25,7 @@ from ltr_harness.errors import (
     Problem,
     Severity,
     UsageError,
+    merge_by_cause,
     worst_first,
 )
 from ltr_harness.experiments.config.rules import probes
@@ -36,7 +37,6 @@ from ltr_harness.experiments.inspection.lints import (
     REPEATED,
     cautions_for_metrics,
     little_to_gain,
-    merge_by_cause,
     nearly_all_relevant,
 )
 from ltr_harness.experiments.training.folds import Fold, FoldReader

@@ -8,8 +8,7 @@ from typing import Any
 
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.errors import Caution
-from ltr_harness.experiments.inspection.lints import merge_by_cause
+from ltr_harness.errors import Caution, merge_by_cause
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.folder import RECORD, read_record
 from ltr_harness.experiments.runs.record import StudyRecord, Trial

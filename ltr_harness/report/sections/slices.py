@@ -68,7 +68,7 @@ def _rare_kind_warning(data: ReportData, results: Sequence[SliceResult], metric:
     if not names:
         return []
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    warning = "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict"
+    warning = "Verdicts on few queries, which a query type that is missing here could flip"
     return [Paragraph(f"{warning}: {'; '.join(names[:5])}{more}.")]
 
 

@@ -58,9 +58,16 @@ def section(data: ReportData) -> list[Block]:
         content.append(Paragraph(f"{line[:1].upper()}{line[1:]}."))
     if signs := signs_sentence(comparison.fold_signs):
         content.append(Paragraph(signs))
-    if comparison.cautions_below:
-        content.append(blocks.Bullets(tuple(map(labelled, comparison.cautions_below))))
-    details = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
+    if comparison.cheap_label_lines:
+        content.append(blocks.Bullets(comparison.cheap_label_lines))
+    below, folded = comparison.chosen_cautions
+    if below is not None:
+        folded_text = comparison.chosen_cautions.folded_text
+        more = f" ({folded_text} under Method)" if folded_text else ""
+        content.append(Paragraph(f"{labelled(below)}{more}", "note"))
+    details: list[Block] = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
+    if folded:
+        details.append(blocks.Bullets(tuple(map(labelled, folded))))
     method = f"{data.weighted}means with {data.confidence_label} intervals over queries".capitalize()
     if comparison.families:
         over = "queries and seeds" if data.over_seeds else "queries"

@@ -146,14 +146,12 @@ def test_furthest_against() -> None:
 
 
 def test_rare_kind() -> None:
-    absent = (
-        "A kind of query that makes up less than 5.8 % of the traffic can be absent from these 50 queries."
-    )
-    then = "If there is one and it differs by 0.52 in the other direction, the verdict changes."
-    assert rare_kind(50, 0.03, 1.0, Method()) == f"{absent} {then}"
+    absent = "a query type below 5.8 % of traffic may be missing here"
+    then = "it could flip the verdict only if it differed by 0.52"
+    assert rare_kind(50, 0.03, 1.0, Method()) == f"{absent}; {then}"
     assert rare_kind(5000, 0.03, 1.0, Method()) == ""
     assert rare_kind(50, 0.03, 1.0, Method(), furthest=0.2) == "", "nothing seen comes near 0.52"
-    assert rare_kind(50, 0.03, 1.0, Method(), furthest=0.3) == f"{absent} {then}"
+    assert rare_kind(50, 0.03, 1.0, Method(), furthest=0.3) == f"{absent}; {then}"
 
 
 def test_method_describe() -> None:

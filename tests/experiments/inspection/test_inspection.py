@@ -19,10 +19,10 @@ from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.synthetic import Synthetic
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, merge_by_cause
 from ltr_harness.experiments.inspection import data_card, lint, split_card
 from ltr_harness.experiments.inspection.card import Content
-from ltr_harness.experiments.inspection.lints import little_to_gain, merge_by_cause
+from ltr_harness.experiments.inspection.lints import little_to_gain
 from ltr_harness.metrics import parse_metric
 from ltr_harness.report.pages import card_page, write_card
 

@@ -111,6 +111,10 @@ def test_comparison_and_report_have_a_line_for_each_kind(
 ) -> None:
     assert run_command(cli, [command, str(old_runs / "old"), "--no-ledger"]) == 0
     output = " ".join("".join(capsys.readouterr()).split())  # a line of any length is broken at 80 columns
+    assert output.count("; run the experiment again") == 1
+    assert "2 more cautions: `--verbose`" in output
+    assert run_command(cli, [command, str(old_runs / "old"), "--no-ledger", "--verbose"]) == 0
+    output = " ".join("".join(capsys.readouterr()).split())
     for model, text in {"yes": STOPPED, "mix": WEIGHED, "pairs": SEEDS}.items():
         assert output.count(f"Note: {model}: {text}") == 1
         assert output.count(text) == 1

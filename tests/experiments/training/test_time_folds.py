@@ -93,7 +93,9 @@ def test_a_run_is_pooled_over_folds_and_goes_by_period(ltr: Cli, tmp_path: Path)
         first = run.record.fold
         assert table["day"].min() == first
         assert table["day"].max() < str(pd.Timestamp(first) + pd.DateOffset(months=3))
-    said = " ".join((out + err).split())
+    code, printed, _ = ltr("report", tmp_path / "runs" / "walk", "--verbose")
+    said = " ".join((out + err + printed).split())
+    assert code == 0
     assert re.search("tests and intervals go by (week: 40|2 weeks: 20|4 weeks: 10) of", said)
     assert "week: 40 are too few to show how much neighbouring weeks are alike" in said
     sentence = "The sign of the difference agrees in 3 of 3 folds."
@@ -101,10 +103,10 @@ def test_a_run_is_pooled_over_folds_and_goes_by_period(ltr: Cli, tmp_path: Path)
     page = (tmp_path / "runs" / "walk" / "report" / "report.html").read_text()
     assert sentence in page
     assert 'id="table-folds"' in page
-    again = ltr("compare", tmp_path / "runs" / "walk", "--unit", "month")
+    again = ltr("compare", tmp_path / "runs" / "walk", "--unit", "month", "--verbose")
     printed = " ".join((again[1] + again[2]).split())
     assert re.search("go by (month: 9|2 months: 4) of", printed), printed
-    assert re.search("month: 9 units are few|of 2 months can give", printed), printed
+    assert re.search("month: with only 9 units|of 2 months no p-value", printed), printed
 
 
 @pytest.mark.long

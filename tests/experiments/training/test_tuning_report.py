@@ -156,7 +156,7 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
     assert "1 search to make, besides 1 run; the runs of these models follow: lgb" in err
     out, _ = run_cli("check", str(file), "--runs", str(tmp_path / "runs"))
     assert "tune: lgb: 0 trials done" in out
-    out, err = run_cli(*arguments)
+    out, err = run_cli(*arguments, "--verbose")
     lines = err.splitlines()
     assert lines[1].startswith("12 features: match_1, ")
     assert lines[2].startswith("1 search to make")
