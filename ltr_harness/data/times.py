@@ -34,6 +34,10 @@ _ZONED = rf"{_CLOCK}{_ZONE}$"
 _ISO = rf"{_WEEK}|^ *(?:\d{{4}}(?:-\d\d)?|(?:{_DAY})(?:{_CLOCK}(?:{_ZONE})?)?)$"
 _NO_TIME = "holds text that is not a time: {}"
 _ISO_8601 = "ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+_CONVERT = (
+    "convert them, in pandas by `pd.to_datetime(frame[column]).dt.strftime('%Y-%m-%dT%H:%M:%S')`, and leave missing "
+    "times empty"
+)
 
 
 def timestamps(
@@ -131,8 +135,7 @@ def _of_texts(texts: Any, refuse: Callable[..., None]) -> tuple[Nanoseconds, boo
 
     texts = pc.if_else(pc.equal(texts, ""), None, texts)
     is_text = np.asarray(texts.is_valid())
-    cure = "write the year first, month and day with two digits, and nothing where there is no time"
-    refuse(is_text & ~_matches(texts, _ISO), _NO_TIME, _ISO_8601, cure)
+    refuse(is_text & ~_matches(texts, _ISO), _NO_TIME, _ISO_8601, _CONVERT)
     zoned = _matches(texts, _ZONED)
     has_no_zone = is_text & ~zoned
     if zoned.any():

@@ -52,3 +52,10 @@ def test_the_query_column_is_the_runs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert np.load(tmp_path / "scores.npy").tolist() == [2.5, 1.5]
     told = f"note: {new}: query: visit (--column chooses others)"
     assert told in capsys.readouterr().err.splitlines()
+    new.write_text("bm25,visitor,depth\n2.5,7,1\n1.5,7,2\n")
+    assert run_command(cli, ["predict", str(run), str(new), "-o", str(tmp_path / "scores.npy")]) == 2
+    found = "has no column 'visit', which held the query in training (columns: bm25, visitor, depth)"
+    cure = "name it with --column, such as --column query=visitor"
+    assert f"error: {new}: {found}; {cure}\n" in capsys.readouterr().err
+    named = ["--column", "query=visitor"]
+    assert run_command(cli, ["predict", str(run), str(new), "-o", str(tmp_path / "scores.npy"), *named]) == 0

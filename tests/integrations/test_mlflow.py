@@ -203,7 +203,7 @@ def with_config(**more: Any) -> dict[str, Any]:
         ({"predictions": None}, DataError, "predictions: no scores; expected the name of their column, or a model"),
         ({"score": np.nan}, DataError, "score is NaN in query 'q"),
         ({"score": "high"}, DataError, "column 'score': has the type string; expected numbers"),
-        ({"label": -1}, MetricError, "label -1 is no grade"),
+        ({"label": -1}, MetricError, "label -1 is not a grade"),
         ({"qid": None}, DataError, "column 'qid': row 0 has no query id"),
         ({"rows": 0, "qid": 1}, DataError, "data: holds no row"),
         ({"model": lambda given: np.zeros((len(given), 2))}, DataError, "the model's output: has the shape ("),

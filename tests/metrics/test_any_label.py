@@ -122,7 +122,7 @@ def test_missed_documents_and_empty_lists() -> None:
     )
     assert judgments.lowest == -1
     late = Judgments.checked([0.5, 1, -2, 1, 1], groups, retrieved=[True, True, False, True, False])
-    with pytest.raises(MetricError, match=r"label -2 is no grade, in query '0', its row 2 \(1 such row\)"):
+    with pytest.raises(MetricError, match=r"label -2 is not a grade, in query '0', its row 2 \(1 such row\)"):
         bind(["ndcg"], late)
 
 
@@ -138,7 +138,7 @@ def test_which_metrics_take_any_label() -> None:
         assert np.isfinite(evaluate(labels, scores, [text], group_sizes=sizes)[text].mean)
     for name in METRICS.keys() - taking:
         text = {"rbp": "rbp(p=0.8)", "rbp_residual": "rbp_residual(p=0.8)"}.get(name, name)
-        with pytest.raises(MetricError, match="is no grade, in query '0', its row"):
+        with pytest.raises(MetricError, match="is not a grade, in query '0', its row"):
             evaluate(labels, scores, [text], group_sizes=sizes)
 
 
@@ -146,10 +146,11 @@ def test_all_that_need_grades_are_refused_at_once() -> None:
     with pytest.raises(MetricError) as refused:
         evaluate([0.5, -0.25, -1], [3, 2, 1], ["ndcg@10", "spearman", "mrr"], query_ids=["a", "b", "b"])
     assert str(refused.value) == (
-        "ndcg@10, mrr: label -0.25 is no grade, in query 'b', its row 0 (2 such rows); expected labels >= 0, as "
-        "`relevance: {mode: quantiles, column: ret, bins: 5, within: query}` makes of returns, or `unjudged: -1` "
-        "where that stands for what nobody judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label take "
-        "any label"
+        "ndcg@10, mrr: label -0.25 is not a grade, in query 'b', its row 0 (2 such rows); expected labels >= 0; in Python "
+        "`np.clip(labels, 0, None)` makes losses 0, in an experiment "
+        "`relevance: {mode: quantiles, column: ret, bins: 5, within: query}` makes grades of returns, and "
+        "`unjudged: -1` marks documents as not judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label "
+        "take any label"
     )
 
 
@@ -210,7 +211,7 @@ def test_a_metric_as_the_objective() -> None:
     labels, _, sizes = returns()
     facts = training_facts(labels, sizes)
     refused = LightGBMRanker(objective={"metric": "ndcg@5"}).check(facts)
-    assert ["ndcg@5: label" in str(one) and "is no grade" in str(one) for one in refused] == [True]
+    assert ["ndcg@5: label" in str(one) and "is not a grade" in str(one) for one in refused] == [True]
     for name in ("mean_label@3", "mean_label(minus=bottom)@3", "spearman"):
         assert LightGBMRanker(objective={"metric": name}).check(facts) == []
         assert callable(objective(name))

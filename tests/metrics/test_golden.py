@@ -369,7 +369,7 @@ class TestWhatBoostersAccept:
         assert metric_of_ranking([1, 0.5], "ndcg(gain=linear)") == 1.0
 
     def test_negative_labels_are_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"label -1 is no grade, in query '0'.*expected labels >= 0"):
+        with pytest.raises(ValueError, match=r"label -1 is not a grade, in query '0'.*expected labels >= 0"):
             metric_of_ranking([-1, 1], "ndcg(gain=linear)")
 
     def test_grades_above_thirty_are_exact(self) -> None:

@@ -1,5 +1,6 @@
 """`ltr-harness predict`: scores of new rows from a stored model."""
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.files import whole_files
-from ltr_harness._util.text import count_of, csv_cell
+from ltr_harness._util.text import count_of, csv_cell, shortened
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import echo, echo_cautions
 from ltr_harness.errors import DataError, UsageError
@@ -85,6 +86,8 @@ def _read(
     reader = data_source.with_columns(reader, data, record.reading)
     if isinstance(reader, TableReader) and data.is_file():
         columns = reader.opened(data).columns
+        if not set(reader.query_columns) <= set(columns):
+            raise _absent_query(record.reading.get("query") or reader.query, columns, data)
         reader = _with_model_features(reader, columns, record, data)
         if not reader.categorical:
             categories = tuple(name for name in record.categories if name in columns)
@@ -92,6 +95,14 @@ def _read(
         if reader.label not in columns:
             return reader.without_labels().read([str(data)], Path())
     return DataCache().read(reader, [str(data)], Path()).dataset
+
+
+def _absent_query(query: str | Sequence[str], columns: Sequence[str], data: Path) -> DataError:
+    """Return the error that the table lacks the column of the run's queries, with the option that names it."""
+    name = query if isinstance(query, str) else ", ".join(query)
+    (closest,) = difflib.get_close_matches(name, columns, n=1, cutoff=0)
+    found = f"has no column {name!r}, which held the query in training (columns: {shortened(columns, 8)})"
+    return DataError.at(data, found, cure=f"name it with --column, such as --column query={closest}")
 
 
 def _with_model_features(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.arrays import (
@@ -27,9 +29,10 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.readers.column_names import ROLES, column_for
 from ltr_harness.data.readers.reader import Beyond
 from ltr_harness.data.readers.rows import Rows, assembled, blocks_of
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError, Problem, UsageError
 
 
 def from_arrays(
@@ -181,6 +184,21 @@ def _starts_and_ids(
     return blocks_of(_objects_as_texts(rows), [0])
 
 
+def _unknown_arguments(unknown: Mapping[str, Any]) -> list[Problem]:
+    """Return the problem of each argument that `from_frame` lacks, with the one whose columns have such a name."""
+    known = [name for name in signature(from_frame).parameters if name not in ("frame", "unknown")]
+    problems = []
+    for name, value in unknown.items():
+        role = next((role for role in known if role in ROLES and column_for(role, [name])), None)
+        cure = (
+            f"did you mean {role}={value!r}?"
+            if role and isinstance(value, str)
+            else did_you_mean(name, known)
+        )
+        problems.append(Problem("from_frame", f"no argument {name!r}", cure=cure))
+    return problems
+
+
 def from_frame(
     frame: Any,
     *,
@@ -204,6 +222,7 @@ def from_frame(
     unjudged: float | None = None,
     grades: Mapping[Any, Any] | None = None,
     beyond_float32: Beyond = "error",
+    **unknown: Any,
 ) -> RankingDataset:
     """A ranking dataset from a frame of pandas, Polars or Arrow.
 
@@ -232,9 +251,11 @@ def from_frame(
         unjudged: the label of documents that nobody judged.
         grades: what labels stand for, such as ``{"bad": 0, "good": 1}``.
         beyond_float32: what becomes of feature values that float32 cannot hold: ``error``, ``clip`` or ``missing``.
+        unknown: none; a misspelt argument is refused with the closest one.
 
     Raises:
         DataError: a column is missing, or holds what it must not; rows are counted from 1.
+        UsageError: there is no such argument.
 
     Example:
         >>> import pandas as pd
@@ -248,6 +269,7 @@ def from_frame(
     from ltr_harness.data.columns import table_of
     from ltr_harness.data.readers.parquet import ArrowTable, Parquet
 
+    UsageError.refuse(_unknown_arguments(unknown))
     try:
         table = table_of(frame)
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:

@@ -269,11 +269,11 @@ def refuse_values(metrics: Sequence[Metric], judgments: Judgments) -> None:
         return
     pool = judgments.pool
     rows = np.flatnonzero(pool.labels < 0)
-    found = f"label {pool.labels[rows[0]]:g} is no grade, {place_of(rows, pool.groups)}"
+    found = f"label {pool.labels[rows[0]]:g} is not a grade, {place_of(rows, pool.groups)}"
     raise MetricError(
-        f"{shortened(need, 4)}: {found}; expected labels >= 0, as {MAKE_GRADES} makes of returns, or `unjudged: -1` "
-        "where that stands for what nobody judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label take "
-        "any label"
+        f"{shortened(need, 4)}: {found}; expected labels >= 0; in Python `np.clip(labels, 0, None)` makes losses 0, in "
+        f"an experiment {MAKE_GRADES} makes grades of returns, and `unjudged: -1` marks documents as not judged; "
+        "spearman, kendall_tau_distance, tau_ap, gauc and mean_label take any label"
     )
 
 

@@ -26,7 +26,7 @@ from ltr_harness.data.dataset import fingerprint_dataset
 from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.readers.parquet import Parquet
-from ltr_harness.errors import Caution, DataError
+from ltr_harness.errors import Caution, DataError, UsageError
 
 FRAME = pd.DataFrame(
     {
@@ -404,3 +404,19 @@ def test_words_as_labels_have_it_in_tables_of_arrow_too() -> None:
         per_query(table, ["mrr"])
     with pytest.raises(DataError, match=found):
         evaluate_stream(table, "err", "score")
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ({"qid": "qid"}, "no argument 'qid'; did you mean query='qid'?"),
+        ({"query": "qid", "lable": "label"}, "no argument 'lable'; did you mean 'label'?"),
+        ({"query": "qid", "grade": "label"}, "no argument 'grade'; did you mean label='label'?"),
+    ],
+)
+def test_an_argument_that_from_frame_lacks_is_refused_with_the_one_that_is_meant(
+    given: dict[str, str], cure: str
+) -> None:
+    frame = pd.DataFrame({"qid": [1, 1], "label": [1, 0], "bm25": [2.0, 1.0]})
+    with pytest.raises(UsageError, match=re.escape(f"from_frame: {cure}")):
+        from_frame(frame, **given)

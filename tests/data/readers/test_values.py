@@ -69,7 +69,7 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     write_formats(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
     as_values = read_file(tmp_path, file)
     assert as_values.labels.tolist() == LABELS
-    with pytest.raises(MetricError, match=r"ndcg@2: label -1 is no grade.*`unjudged: -1` where"):
+    with pytest.raises(MetricError, match=r"ndcg@2: label -1 is not a grade.*`unjudged: -1` marks"):
         bind(["ndcg@2", "gauc"], as_values.judgments)
     data = read_file(tmp_path, file, unjudged=-1)
     assert data.labels.tolist() == [2, 0, 0, 0, 0]

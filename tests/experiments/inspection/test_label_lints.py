@@ -160,7 +160,7 @@ def test_check_has_each_cause_once(ltr: Any, tmp_path: Path) -> None:
     frame(ret=MATCH).drop(columns="label").to_csv(tmp_path / "a.csv", index=False)
     assert "labels go down to" in ltr("data", "describe", tmp_path / "a.csv", "--column", "label=ret")[1]
     code, _, said = ltr("check", config)
-    assert (code, said.count("is no grade"), said.count("needs grades")) == (2, 1, 1)
+    assert (code, said.count("is not a grade"), said.count("needs grades")) == (2, 1, 1)
     assert "(and 9 other parts alike)" in said
 
     frame(label=DRAWS.choice([0, 0.3, 0.9, 1], MATCH.size)).to_csv(tmp_path / "b.csv", index=False)

@@ -64,7 +64,7 @@ def test_returns(tmp_path: Path) -> None:
     text = next(tmp_path.rglob("report.md")).read_text()
     assert "NDCG" not in text
     assert "queries without relevant" not in text.lower()
-    with pytest.raises(UsageError, match=r"ndcg@3: label -0\.\d+ is no grade, in query"):
+    with pytest.raises(UsageError, match=r"ndcg@3: label -0\.\d+ is not a grade, in query"):
         run_experiment(
             config(False, metrics={"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"}), runs=tmp_path
         )
