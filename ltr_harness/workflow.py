@@ -375,7 +375,7 @@ def check_final(experiment: Experiment, model: str) -> None:
         raise UsageError(f"--final: {model!r} is not a model; {did_you_mean(model, experiment.models)}")
     if len(experiment.data.splits) > 1:
         raise UsageError(
-            "--final: the data have several splits, and each has test queries of its own; "
+            "--final: the data have several splits, each with other test queries; "
             "expected one split into train, valid and test, or `folds:` of one set of files"
         )
 

@@ -2,8 +2,9 @@
 
     .venv/bin/python scripts/messages.py > messages.txt
 
-Taken from the source: whatever is handed to an error, a Problem, a caution or a lint, or printed by a command,
-also by way of a variable of the same function. What is filled in at run time stands in braces.
+Taken from the source: the texts of errors, problems, cautions and lints, the lines that commands print, and the
+paragraphs, banners and hints of pages, also by way of a variable of the same function. Values that are filled in at
+run time stand in braces.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
-_KINDS = {"Problem", "Caution", "echo", "say"}
+_KINDS = {"Problem", "Caution", "Banner", "Column", "Paragraph", "echo", "say"}
 
 
 class Message(NamedTuple):
@@ -105,7 +106,7 @@ def _text(node: ast.expr, variables: Mapping[str, str] = MappingProxyType({})) -
 
 def main() -> None:
     for message in messages():
-        print(f"{message.file}:{message.line}  {message.kind}\n    {message.text}")
+        print(f"{message.file}:{message.line}  {message.kind}\n    {message.text.strip()}")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class StopEarly(AfterRound):
         if not names:
             raise UsageError(
                 "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
-                "The training set does not count: a model rarely stops improving on it"
+                "The training set does not count: a model rarely stops improving on its own training rows"
             )
         if self._data is None:
             if len(names) > 1:
@@ -154,7 +154,7 @@ def rounds_of(env: Any) -> int:
 def refuse_conflicting_stopping(callback: stopping.StoppingCallback, env: Any) -> None:
     if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
         raise UsageError(
-            "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
+            "DART rescales earlier trees in every round, so the best round cannot be restored; "
             "expected another `boosting`, or a fixed number of rounds without early stopping"
         )
     callbacks = stopping.callbacks_of_training("lightgbm")

@@ -157,11 +157,11 @@ def refuse_second_rule(
     names = [type(rule).__name__ for rule in dict.fromkeys(rules)]
     if len(names) > 1:
         raise UsageError(
-            f"several callbacks stop this training ({', '.join(sorted(names))}), and the first to give up would win; "
+            f"several callbacks stop this training ({', '.join(sorted(names))}), and the first to stop would win; "
             "expected one; Watch(…, patience=None) watches without stopping"
         )
     if library_rules:
         raise UsageError(
-            f"{library}'s own early stopping is on as well ({library_rules[0]}), and the first rule to give up would "
+            f"{library}'s own early stopping is on as well ({library_rules[0]}), and the first rule to stop would "
             "win; remove it"
         )

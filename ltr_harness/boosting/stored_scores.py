@@ -206,8 +206,8 @@ class LightGBMScores:
             name = self._form.objective.partition(" ")[0]
             raise UsageError(
                 f"LightGBM gives metrics the predictions of the objective {name}, such as {unrecoverable[0]!r}, and "
-                "not the scores that the model is stored with: these cannot be found from predictions so near to a "
-                "limit (probabilities above 0.99995, scores above 10), where scores that differ would tie; expected "
+                "not its raw scores. These cannot be recovered so near to a limit (probabilities above 0.99995, "
+                "scores above 10), where different scores would tie; expected "
                 "Watch(…), which sees the rows, or lightgbm.Dataset(…, free_raw_data=False) of the evaluated set"
             )
         scores = one_per_row(handed) if self._inverse is None else self._inverse(handed)
@@ -266,7 +266,7 @@ def refuse_unknown(library: str, metrics: Iterable[Metric]) -> None:
     names = [str(metric) for metric in metrics if metric.depends_on_size]
     if names:
         raise UsageError(
-            f"{', '.join(names)} goes by the size of scores, and no booster of {library} evaluates these, so that "
-            "nothing says whether they are raw or what an objective made of them, such as probabilities; expected "
-            f"a call by {library}, or ltr_harness.evaluate(…) for raw scores that are at hand"
+            f"{', '.join(names)} depends on the size of scores, and outside of a booster of {library} these may be "
+            "raw scores or an objective's predictions, such as probabilities; expected "
+            f"a call by {library}, or ltr_harness.evaluate(…) with raw scores"
         )

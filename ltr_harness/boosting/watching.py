@@ -359,8 +359,8 @@ def match_judgments(given: Sequence[Judgments], library_judgments: Judgments) ->
             for candidate in (library_judgments, *given)
         ]
         raise DataError(
-            f"the {n_given} given are of {' and '.join(sizes[1:])}, and a set of {sizes[0]} is evaluated, whose rows "
-            f"and labels are those of {len(matches) or 'none'}; expected exactly one for every evaluated set, with its "
+            f"the {n_given} given are of {' and '.join(sizes[1:])}, but a set of {sizes[0]} is evaluated, whose rows "
+            f"and labels match {len(matches) or 'none'}; expected exactly one for every evaluated set, with its "
             "rows in the same order (parts that a library draws itself, as its cv does, have none)"
         )
     return matches[0]

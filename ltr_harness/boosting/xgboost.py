@@ -190,12 +190,12 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         drops = any(float(dropping.get(name, 0)) > 0 for name in ("rate_drop", "one_drop"))
         if drops or "dart" in (booster["name"], params.get("booster")):
             raise UsageError(
-                "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
+                "DART rescales earlier trees in every round, so the best round cannot be restored; "
                 "expected booster='gbtree', or a fixed number of rounds without early stopping"
             )
         if booster["name"] == "gblinear":
             cure = "expected booster='gbtree', or no early stopping"
-            raise UsageError(f"a linear model has no rounds to go back to; {cure}")
+            raise UsageError(f"a linear model has no rounds to return to; {cure}")
 
 
 class LastBias(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base

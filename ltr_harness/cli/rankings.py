@@ -126,7 +126,7 @@ class Rankings:
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
         text = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
-        return scaled, [Caution("max-grade", "note", text, "--max-grade says which scale the labels are on")]
+        return scaled, [Caution("max-grade", "note", text, "--max-grade sets the top of their scale")]
 
     def system(self, ranking: ScoredRanking, evaluation: Evaluation) -> "SystemResult":
         """Return an evaluated ranking as comparisons take it."""
@@ -200,7 +200,7 @@ def _rows_in_cheap(judgments: Judgments, data: Path, wide: Judgments, cheap: Pat
     if lacking.size:
         groups = judgments.groups
         queries = np.unique(np.searchsorted(groups.boundaries, lacking, side="right") - 1)
-        found = f"{queries.size:,} of {count_of(groups.ids.size, 'query')} are not there, or have other rows"
+        found = f"{queries.size:,} of {count_of(groups.ids.size, 'query')} are missing, or have other rows"
         found += f", such as {str(groups.ids[queries[0]])!r}"
         expected = f"the rows of {data} and those of more queries, with cheap labels"
         raise DataError.at(cheap, found, expected)

@@ -94,7 +94,7 @@ class ScoreColumns:
                 cautions.append(Caution("ranks-for-scores", "note", text, place=f"--score-column {name}"))
         scaled = [name for name in evaluation.metrics if name not in map(str, metrics)]
         if scaled and self.max_grade is None:
-            cure = "--max-grade says which scale the labels are on"
+            cure = "--max-grade sets the top of their scale"
             cautions.append(Caution("max-grade", "note", "the largest label", cure, ", ".join(scaled)))
         queries = count_of(evaluation.n_queries, "query")
         if evaluation.sample is not None and evaluation.n_queries < (self.sample or 0):
@@ -103,7 +103,7 @@ class ScoreColumns:
         if len(self.names) == 1 or evaluation.moments is not None:  # else the comparison has it
             cautions += _few_judged(evaluation)
         if evaluation.moments is not None:
-            text = f"the values of {queries} are not kept: means and moments alone"
+            text = f"the values of {queries} are not kept, only means and moments"
             cautions.append(Caution("moments-alone", "note", text))
         return cautions
 

@@ -91,7 +91,7 @@ def weight_cautions(comparison: Comparison) -> list[Caution]:
     n = n_effective(comparison)
     text = (
         f"means, tests and intervals are weighted by {comparison.method.weights}: "
-        f"{count_of(comparison.n_queries, 'query')} tell as much as {n:,.0f} of equal weight"
+        f"{count_of(comparison.n_queries, 'query')} count as {n:,.0f} of equal weight"
     )
     severity: Severity = "warning" if n < FEW_EFFECTIVE else "note"
     return [Caution("query-weights", severity, text, "`weights: none` counts each query once")]

@@ -184,7 +184,7 @@ def with_cheap_labels(
     if not chosen_at_random(c[places], c[is_rest], method):
         raise NotComparableError.at(
             "human labels",
-            "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
+            "by the cheap labels, models differ from each other unlike on the rest (p < 0.01)",
             "human labels of queries drawn at random",
             "draw them at random, or compare by the human labels alone",
         )

@@ -16,8 +16,7 @@ LABEL_FACTS = ("rows", "n_relevant")
 
 
 _OTHER_CANDIDATES = (
-    "two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say for both "
-    "what is relevant"
+    "to compare two retrievers, whose candidates differ, give both the same `data.judgments` and document ids"
 )
 
 FOREIGN = "foreign:"
@@ -50,7 +49,7 @@ def _lacks(system: SystemResult, metric: str) -> Problem:
         found = f"has no {metric}; it has {', '.join(system.values) or 'no metric'}"
         return Problem(system.name, found)
     reason, cure = _why_never(near, metric)
-    found = f"has no {metric}, and its {near} is never comparable with that: {reason}"
+    found = f"has no {metric}, and its {near} is not comparable with that, because {reason}"
     return Problem(system.name, found, cure=cure)
 
 
@@ -143,7 +142,7 @@ def _metric_differences(first: SystemResult, other: SystemResult) -> list[Proble
         near = _nearest(metric, extra)
         if near is not None:
             reason, cure = _why_never(near, metric)
-            found = f"{near} against {metric} of {first.name}: never comparable: {reason}"
+            found = f"{near} against {metric} of {first.name}: not comparable, because {reason}"
             problems.append(Problem(other.name, found, cure=cure))
             lacking.remove(metric)
             extra.remove(near)
@@ -179,7 +178,7 @@ def _why_never(metric: str, near: str) -> tuple[str, str]:
             "name its tool, such as convention='ir_measures' or --convention ir_measures, and evaluate both by that",
         )
     return (
-        "another definition, so another number for the same ranking",
+        "another definition gives another number for the same ranking",
         "evaluate both by one definition; stored scores are enough, nothing is trained again",
     )
 

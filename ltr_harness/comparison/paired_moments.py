@@ -142,7 +142,7 @@ class PairedMoments(Displayed, KeepsArrays):
         j = self.metrics.index(name)
         n = int(self.n[j])
         if n < LEAST:
-            found = f"{n:,} queries: moments do not say how skewed so few are"
+            found = f"{n:,} queries: too few to judge their skewness by moments"
             raise DataError(f"{found}; expected {LEAST:,} or more, or {_MERGED}")
         models, mean, squares = self.models[1:], self.mean[j, 1:], self.squares[j, 1:]
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -80,7 +80,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
     if not by_model:
         raise UsageError(
             f"no model differs from {comparison.baseline} in {metric} by more for one query than for another; "
-            "there is no spread to plan with"
+            "there is no spread to plan from"
         )
     return by_model
 

@@ -64,11 +64,11 @@ def unit_codes(systems: Sequence[SystemResult], unit: str) -> UnitCodes:
     missing = np.flatnonzero(units == "")
     if missing.size:
         found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
-        cure = "where it is unknown, make each query a unit of its own"
+        cure = "if it is unknown, give each query a different one"
         raise UsageError.at(place, found, "one for each query", cure)
     codes: UnitCodes = np.unique(units, return_inverse=True)[1].reshape(-1)
     if codes.max(initial=0) == 0:
-        raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
+        raise UsageError.at(place, "all queries have the same", "at least two units, and better many")
     return codes
 
 

@@ -233,6 +233,6 @@ def refuse_stored_keys(file: Path | str, keys: Iterable[str], columns: Iterable[
     repeats = sorted({*keys} & {*columns})
     cure = f"write the files without it, or rename the folders {repeats[0]}=…" if repeats else ""
     DataError.refuse(
-        Problem(str(file), f"has the column {key!r}, which is a key of its folder, too", "it once", cure)
+        Problem(str(file), f"has the column {key!r}, which is also a key of its folder", "it once", cure)
         for key in repeats
     )

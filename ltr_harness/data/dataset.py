@@ -144,10 +144,10 @@ class RankingDataset(Displayed, KeepsArrays):
         learned = judgments.with_rows(rows, QueryGroups.from_counts(sizes, groups.ids))
         cautions = list(self.cautions)
         if n := self.n_rows - rows.size:
-            text = f"nothing is learned from {count_of(n, 'document')} that nobody judged"
+            text = f"training ignores {count_of(n, 'document')} that are not judged"
             cautions.append(Caution("unjudged-documents", "note", text))
         if n := int(np.count_nonzero(~groups.has_rows)):
-            text = f"nothing is learned from {count_of(n, 'query')} without candidates"
+            text = f"training ignores {count_of(n, 'query')} without candidates"
             cautions.append(Caution("queries-without-candidates", "note", text))
         optional = self.optional_fields(rows)
         if self.file_rows is None:

@@ -12,7 +12,9 @@ from ltr_harness.data.arrays import Array, Ints
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 
-_NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"
+_NOT_BOTH = (
+    "queries can be kept together or stratified, but not both, because a user may belong to several strata"
+)
 
 
 def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[Ints, Ints]:

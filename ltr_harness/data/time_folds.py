@@ -103,7 +103,7 @@ class TimeFolds:
             if len(folds) > MOST_FOLDS:
                 most = f"{count_of(MOST_FOLDS, 'fold')} {self.step or self.test} apart"
                 found = f"{FoldPart(first, end)} has more than {most}"
-                cure = "a longer test part or step, or at_most: the newest so many"
+                cure = "use a longer test part or step, or keep the newest with at_most"
                 raise DataError.at("data.folds", found, f"at most {MOST_FOLDS:,}", cure)
         if not folds:
             spans = (self.train, self.gap, self.valid, self.valid and self.gap, self.test)

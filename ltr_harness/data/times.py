@@ -62,7 +62,7 @@ def timestamps(
     else:
         found = f"has the type {kind}"
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            found = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
+            found = f"holds numbers ({kind}), which may be seconds or milliseconds"
         expected = "timestamps, or text such as 2026-01-31T12:00:00Z"
         raise DataError.at(f"column {name!r}", found, expected)
     beyond = (moments == _BEFORE) | (moments == _AFTER)

@@ -32,10 +32,10 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     """Write a dataset, all of its files or none; cautions about what the format cannot hold."""
     form = form or format_of(path)
     if form not in FORMATS:
-        found = "does not say its format" if form is None else f"unknown format {form!r}"
+        found = "has no suffix that names its format" if form is None else f"unknown format {form!r}"
         raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
     if dataset.half_lives is not None:
-        found = "weights that halve with age, which no file has"
+        found = "weights that halve with age, which cannot be written to a file"
         expected = "no `weight: {half_life: …}` where rows are written, but where they are learned from"
         raise DataError.at(path, found, expected)
     if form == "qrels":
@@ -47,7 +47,7 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     labels = judgments.labels
     if judgments.judged is not None:
         labels = np.where(judgments.judged, labels, _UNJUDGED)
-        text = f"documents that nobody judged have the label {_UNJUDGED}"
+        text = f"documents that are not judged have the label {_UNJUDGED}"
         cure = f"read it with the option unjudged={_UNJUDGED}"
         cautions.append(Caution("unjudged-documents", "note", text, cure))
     if n := int(np.count_nonzero(~judgments.groups.has_rows)):

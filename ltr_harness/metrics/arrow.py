@@ -185,8 +185,8 @@ def _negative_ranks(table: pa.Table, column: str) -> Floats:
     numbers = numbers_of(table[column], column)
     bad_rows = np.flatnonzero(~are_ranks(numbers))
     if bad_rows.size:
-        found = f"{numbers[bad_rows[0]]:g} ({count_of(bad_rows.size, 'such row')}) is not a rank, as which it is named"
-        cure = "where higher numbers rank first, call the column a score"
+        found = f"{numbers[bad_rows[0]]:g} ({count_of(bad_rows.size, 'such row')}) is not a rank, but named as one"
+        cure = "if higher numbers rank first, name the column a score"
         raise DataError.at(f"column {column!r}", found, f"{A_RANK}, 1 for the best", cure)
     return -numbers
 

@@ -162,7 +162,7 @@ def evaluate_runs(
     scaled, cautions = [metric.with_max_grade(grade) for metric in parsed], list(judged.cautions)
     if max_grade is None and scaled != parsed:
         text = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}"
-        cautions.insert(0, Caution("max-grade", "note", text, "max_grade=… sets it"))
+        cautions.insert(0, Caution("max-grade", "note", text, "max_grade=… sets another"))
     cautions += [
         other_name(name, metric)
         for name, metric in zip(requested, scaled, strict=True)
@@ -221,7 +221,7 @@ def _labels(runs: Mapping[Any, Any]) -> list[str]:
     labels = [str(name) for name in runs]
     repeated = [label for label, times in Counter(labels).items() if times > 1]
     UsageError.refuse(
-        Problem(f"runs[{label!r}]", "several runs have this name as text", "a name of its own for each run")
+        Problem(f"runs[{label!r}]", "several runs have this name as text", "a different name for each run")
         for label in repeated
     )
     return labels

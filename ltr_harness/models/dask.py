@@ -217,7 +217,7 @@ def train_across(n_parts: int, training: Training, prepared: Prepare, train: Tra
         if trained := _attempt(workers, shares, training, prepared, train):
             text = (
                 f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
-                "gradients are put together from the parts, so trees differ from those of one machine"
+                "gradients are put together from the parts, so trees differ from those of a single machine"
             )
             return trained._replace(cautions=(Caution("trained-across-workers", "note", text),))
     raise TrainingError(

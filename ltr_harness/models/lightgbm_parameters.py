@@ -151,7 +151,7 @@ def thread_cautions(params: Mapping[str, Any], threads: int) -> list[Caution]:
     named = ["goss"] if _is_goss(given) else []
     named += [name for name in ("use_quantized_grad", "linear_tree") if is_on(given.get(name))]
     for name in named:
-        text = f"{name} gives another model with another number of threads (here {threads})"
+        text = f"{name} trains a different model with another number of threads (here {threads})"
         cautions.append(Caution("number-of-threads", "note", text))
     return cautions
 

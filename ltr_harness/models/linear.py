@@ -74,7 +74,7 @@ class LinearRanker(StoredRanker):
             spread = np.sqrt((np.where(present, values - centre, 0) ** 2).sum(axis=0) / count)
             constant = [name for name, deviation in zip(self.weights, spread, strict=True) if deviation == 0]
             if constant:
-                text = f"constant in training and so without effect: {', '.join(constant)}"
+                text = f"constant in training, so without effect: {', '.join(constant)}"
                 cautions.append(Caution("features-without-effect", "note", text))
             weights = np.divide(weights, spread, out=np.zeros_like(weights), where=spread > 0)
         n_missing = int((~present).any(axis=1).sum())

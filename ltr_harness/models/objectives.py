@@ -287,7 +287,7 @@ def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[C
         return []
     text = (
         f"{stopping} looks at whole lists, up to {count_of(longest, 'document')}, and {primary} decides by "
-        f"{primary.k}: its best round may be another"
+        f"{primary.k}: so its best round may differ"
     )
     return [Caution("stopping-depth", "warning", text, place="stopping.metric")]
 

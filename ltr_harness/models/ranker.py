@@ -419,7 +419,7 @@ def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
     """
     if hasattr(features, "columns"):
         cure = "`Run.score` finds columns by name; .to_numpy() takes them by place"
-        raise DataError.at("frame", "a model without its run does not know the names of columns", cure=cure)
+        raise DataError.at("frame", "a model without its run has no column names", cure=cure)
     given = number_matrix(features, f"expected shape (n_rows, {n_features})")
     matrix = np.asarray(given, dtype=np.float32)
     if matrix.ndim != 2 or matrix.shape[1] != n_features:

@@ -209,7 +209,7 @@ class SklearnRanker(ranker.StoredRanker):
                 arguments[parameter] = weights
         if train.categories:
             features_text = named("categorical feature", list(train.categories))
-            text = f"{features_text}: {name} takes the codes for quantities"
+            text = f"{features_text}: {name} takes the codes as quantities"
             cautions.append(Caution("categories-as-quantities", "note", text))
         with failures_of(name, Exception, say=_with_cure), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -262,8 +262,8 @@ def _step(name: str, method: str) -> Any:
     if is_own_file(name):
         kind = load_own_file(name, RankerError)
     elif distribution_of(module) is None:
-        expected = "a class such as sklearn.linear_model.Ridge, or of your own ./mine.py:Mine"
-        raise RankerError.at("estimator", f"{name!r} is of no installed package", expected)
+        expected = "a class such as sklearn.linear_model.Ridge, or one of yours, ./mine.py:Mine"
+        raise RankerError.at("estimator", f"{name!r} is not in an installed package", expected)
     else:
         kind = attribute_of(partial(import_module, module), attribute, module, RankerError)
     if not isinstance(kind, type):

@@ -58,7 +58,7 @@ class TreeModel(FittedModel):
         """
         if self._is_of_classes:
             raise DataError(
-                "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
+                "the score is an expected grade, not a sum over trees, so it cannot be divided among features; "
                 "`ltr-harness show importance` has the features that it needs"
             )
         return np.asarray(self._shares(as_matrix(features, self.n_features)), dtype=np.float64)
@@ -122,7 +122,7 @@ def training_cautions(
         text = f"the model is nearly constant: {count_of(n_splits, 'split')} in {count_of(n_kept, 'round')}"
         cautions.append(Caution("nearly-constant-model", "warning", text))
     if stopping is not None and n_trained >= max_rounds and n_trained - n_kept < stopping.patience:
-        text = f"best round {n_kept} of {n_trained}, stopped by the limit and not by the metric"
+        text = f"best round {n_kept} of {n_trained}, stopped by the limit, not by the metric"
         cautions.append(Caution("stopped-by-limit", "note", text, "more rounds may help"))
     return cautions
 

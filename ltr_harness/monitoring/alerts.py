@@ -98,7 +98,7 @@ def _demoted_cautions(changes: Sequence[AlertCandidate], reason: str) -> list[Ca
     """Return cautions with the first change, the last one and the reason."""
     cautions = [Caution("change", "warning", f"{changes[0].text} (no alert: {reason})")]
     if len(changes) > 1:
-        text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
+        text = f"the same in {len(changes) - 1} more, the last of them {changes[-1].text}"
         cautions.append(Caution("change", "warning", text))
     return cautions
 
@@ -111,7 +111,7 @@ def _presentation_caution(evidence: Evidence) -> Caution:
         "ranking": "the ranking or the page changed",
     }
     explanation = explanations.get(seen.signature, "the page may have changed")
-    spread = "presentation changed: positives are spread over the ranks differently"
+    spread = "positives are spread over the ranks differently"
     return Caution("presentation", "warning", f"{spread} ({explanation}); {CLICK_BIAS}")
 
 

@@ -220,14 +220,14 @@ def _assigned_queries(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assign
     seen[cut.codes[rows], arm[rows]] = True
     has_all_arms = np.logical_and.reduce(seen, axis=1)
     if rows.size and not has_all_arms.any():
-        found, expected = f"no window holds all of {', '.join(names)}", "arms that are shown at the same time"
+        found, expected = f"no window holds all of {', '.join(names)}", "arms that run at the same time"
         cure = "compare logs of two periods with --baseline"
         raise DataError(Problem(f"arms.column {arms.column!r}", found, expected, cure))
     if lacking := int((seen.any(axis=1) & ~has_all_arms).sum()):
         text = f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out"
         cautions.append(Caution("window-without-all-arms", "note", text))
     if "time" not in production:
-        text = "without columns.timestamp it is unchecked that arms were shown at the same time"
+        text = "without columns.timestamp whether arms ran at the same time is not checked"
         cautions.append(Caution("no-times", "warning", text))
     rows = rows[has_all_arms[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]

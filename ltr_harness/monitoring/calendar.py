@@ -222,11 +222,8 @@ class UnitVariation:
         if self.source == "the baseline" and self.variance.n >= _ENOUGH_UNITS:
             return None
         unit = self.units.name
-        text = (
-            f"{self.variance.n} {unit}s of {self.source} are too few for the correlation of neighbouring {unit}s: an "
-            f"alert may be a run of bad {unit}s"
-        )
-        return Caution("few-days", "warning", text, f"give the baseline {_ENOUGH_UNITS} {unit}s")
+        text = f"with {self.variance.n} {unit}s of {self.source}, a run of bad {unit}s cannot be told from a change"
+        return Caution("few-days", "warning", text, f"use a baseline of {_ENOUGH_UNITS} {unit}s or more")
 
     def __str__(self) -> str:
         unit, n, spread = self.units.name, self.variance.n, f"sd {self.variance.variance**0.5:.4f}"

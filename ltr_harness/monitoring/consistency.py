@@ -219,12 +219,12 @@ def _gain_problems(
 def _estimate_problems(config: MonitorConfig, place: str) -> Iterator[Problem]:
     """Rules that estimate relevance need features, rows that were not shown, or no other correction."""
     rule = config.relevance
-    experiment = "under data: of an experiment it can be had"
+    experiment = "use it under data: of an experiment"
     if rule.chosen == "doubly_robust":
         found = "relevance.mode doubly_robust: a log has no features to predict relevance from"
         yield Problem(place, found, "mode ips", experiment)
     if rule.chosen == "quantiles":
-        found = "relevance.mode quantiles: a log holds what was shown alone, and beside other rows grades are others"
+        found = "relevance.mode quantiles: a log has only shown documents, beside which grades would differ"
         yield Problem(place, found, "mode label, with ready grades", experiment)
     if not rule.estimates:
         return
@@ -232,7 +232,7 @@ def _estimate_problems(config: MonitorConfig, place: str) -> Iterator[Problem]:
         found = f"propensity beside relevance.mode {rule.chosen}, which divides by propensities itself"
         yield Problem(place, found, cure="leave out one of them")
     if binary := [str(metric) for metric in config.resolved_metrics if not metric.graded]:
-        found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts what happened, whatever its rank"
+        found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts events whatever their rank"
         yield Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10")
     if config.columns.retrieved is not None:
         found = f"columns.retrieved with relevance.mode {rule.chosen}: what was not shown has no propensity"

@@ -175,7 +175,7 @@ class Evidence(Findings):
     def demotion(self) -> str:
         """The reason why a difference of the metric is no alert; empty where nothing speaks against it."""
         if self.ips_fall_excluded:
-            return "without the page the ranking did not get worse"
+            return "corrected for the page, the ranking did not get worse"
         if not self.outage:
             return ""
         return "labels are still arriving" if self.labels_arriving else "labels are missing"

@@ -352,7 +352,7 @@ def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> T
         return Badge("drifted", "bad") if f.drifted else Badge("stable", "good")
 
     limit = "The floor, or the value that chance reaches at this many queries."
-    in_sd = "Of the baseline; of items, where items of a query differ."
+    in_sd = "Standard deviation of the baseline, over items if the items of a query differ."
     wasserstein = "Mean distance that the values moved."
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
     weighted = "Drift weighted by importance; not an order of causes."

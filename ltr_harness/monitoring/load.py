@@ -75,7 +75,7 @@ def _refuse_logs_of_rule(rule: Mapping[str, Any], log_settings: Node, source: No
         logs["propensity"] = "measurement of propensities"
     for key, name in logs.items():
         if key not in log_settings.mapping:
-            found = f"relevance.from: {source.value} has a {name} of its own"
+            found = f"relevance.from: {source.value} has its own {name}"
             cure = f"add relevance.{key}: {{…}} beside from"
             raise ConfigError(Problem(str(source.place), found, "production's", cure))
 
@@ -102,7 +102,7 @@ def _rule_of_data(section: Mapping[str, Any], log_settings: Set[str]) -> dict[st
     if section.get("relevance"):
         return {key: value for key, value in section["relevance"].items() if value is not None}
     if section.get("grades") or section.get("unjudged") is not None:
-        found = "its labels are mapped by grades or unjudged, which a log cannot be"
+        found = "its labels are mapped by grades or unjudged, which a log does not allow"
         cure = "write the mapped grades into the log and set relevance: {label: …}"
         raise DataError(Problem("", found, "labels as they are, or a rule of relevance", cure))
     if "label" not in section and "label" not in log_settings:

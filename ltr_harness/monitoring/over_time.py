@@ -343,7 +343,7 @@ def _crossings(panel: _Panel, windows: str) -> list[str]:
         below = sum(value < panel.limit for value in panel.values)  # NaN is not
         phrases.append(f"below its limit {panel.limit:g} in {below} of {windows}")
     if panel.alerts:
-        phrases.append(f"an alert of its own in {count_of(panel.alerts, 'window')}")
+        phrases.append(f"its own alerts in {count_of(panel.alerts, 'window')}")
     return phrases
 
 

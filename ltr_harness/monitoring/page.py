@@ -306,7 +306,7 @@ def _means_table(result: MonitorResult) -> Table:
 
 _INTERVAL_DEFINITION = (
     "t over clusters (users) where there are any, over queries otherwise; never over rows. Beside a one-sided test, "
-    "each end is a bound of its own."
+    "each end is a separate bound."
 )
 _SEASONS = {
     "weekday": "Compared with the same weekday of the baseline.",

@@ -303,10 +303,10 @@ def section(result: MonitorResult) -> list[Block]:
     finding = f"{parity.whole.share.value:.1%} of rows differ"
     lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
     p = f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."
-    median = "Over queries with such rows, of their largest difference."
+    median = "Median over queries with such rows, each by its largest difference."
     effect = f"On {result.primary}: by the logged scores, less by the model's."
-    incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
-    others_column = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
+    incomplete = Column("Incomplete", "percent", hint="Share of the differing rows that lack a feature.")
+    others_column = Column("Others", "percent", hint="Share of the other rows that lack a feature.")
     reordered = "Queries that the model would have ordered differently."
     scores = table_of(
         "parity",
@@ -315,7 +315,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Window"), "label"),
         (Column("Verdict"), "state"),
         (Column("Rows", "count"), "n_rows"),
-        (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
+        (Column("Differ", "percent", hint="Share of the rows."), lambda part: part.share.value),
         (Column(result.one_sided_name), lambda part: part.share_interval),
         (Column("p corrected", "p", hint=p), "p_corrected"),
         (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest_difference:.3g}"),

@@ -154,7 +154,7 @@ def evaluate_on_workers(
                 answers[future.key] = answer
                 future.release()  # its memory on the worker
         except KilledWorker as problem:
-            cure = "give them more memory, or the log in smaller files or row groups"
+            cure = "give them more memory, or split the log into smaller files or row groups"
             found = f"workers died while reading it: {problem}"
             raise UsageError(Problem(log.name, found, cure=cure)) from None
     parts, edges = [], []

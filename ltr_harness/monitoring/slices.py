@@ -479,7 +479,7 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
         (Column("Share", "percent"), "share"),
         (Column("Before", "metric"), "before"),
         (Column("Now", "metric"), "now"),
-        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change"),
+        (Column("Rest", "difference", hint="Change of the other queries."), "rest_change"),
         (Column("Impact", "difference", hint="Share times excess: points of the metric."), "impact"),
         (Column("p corrected", "p", hint="Bonferroni over all candidates of its round."), "p_corrected"),
         (Column("Other half", "difference", hint=other_half), "confirmed"),

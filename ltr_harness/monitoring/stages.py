@@ -393,11 +393,11 @@ def _excluded_weekdays(periods: Periods) -> tuple[Ints, list[Caution]]:
     lacking = np.setdiff1d(weekdays_now, weekdays_before)
     if not lacking.size:
         return no_days, []
-    excluded_days, effect = no_days, "ordinary differences of these days count as change"
+    excluded_days, effect = no_days, "ordinary differences on these days count as change"
     if weekdays_before.size >= _MIN_PATTERN_WEEKDAYS:
-        excluded_days, effect = lacking, "these days are shown and not compared"
+        excluded_days, effect = lacking, "these days are shown but not compared"
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
-    text, cure = f"the baseline has no {names}: {effect}", "give a baseline of whole weeks"
+    text, cure = f"the baseline has no {names}, so {effect}", "use a baseline of whole weeks"
     return excluded_days, [Caution("weekday-missing", "warning", text, cure)]
 
 
@@ -414,7 +414,7 @@ def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd
         if place == "production" and cut.n_immature:
             counts += f", {cut.n_immature:,} too young for their labels"
         found = f"{count_of(n, 'query')} {plural('has', n)} a value of {periods.config.primary} ({counts})"
-        cure = "lower windows.min_queries to compare all the same"
+        cure = "lower windows.min_queries to compare anyway"
         problems.append(Problem(place, found, f"at least {least:,}", cure))
     DataError.refuse(problems)
 
@@ -486,16 +486,20 @@ def _advice(evidence: Evidence) -> list[Caution]:
         cautions.append(_adjustment_caution(evidence.adjustment, config))
     elif config.compare.adjust:
         reason = "the same queries are compared in pairs" if evidence.changes else "there is no baseline"
-        cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {reason}"))
+        cautions.append(
+            Caution("adjust-without-effect", "note", f"compare.adjust has no effect, because {reason}")
+        )
     rule, metrics = config.relevance, config.resolved_metrics
     if rule.unseen != "zero" and not any(map(_is_moved_by_unseen, metrics)):
         names = ", ".join(map(str, metrics))
         adds = "rows without an event at the end of a list add nothing to them"
-        text = f"unseen: {rule.unseen} moves none of {names}: {adds}"
+        text = f"unseen: {rule.unseen} has no effect on {names}, because {adds}"
         cautions.append(Caution("unseen-without-effect", "note", text))
     if rule.chosen == "sum" and needs_whole_grades(config.primary):
-        counts = "relevance counts events and the gain is exponential: three events gain 7"
-        cautions.append(Caution("gain-of-counts", "warning", counts, "mode: max stays on the scale"))
+        counts = "relevance counts events and the gain is exponential, so three events gain 7"
+        cautions.append(
+            Caution("gain-of-counts", "warning", counts, "use mode: max, which stays on the scale")
+        )
     return cautions
 
 

@@ -87,7 +87,7 @@ def starter(path: Path, output: Path, columns_by_role: Mapping[str, Any]) -> Sta
             found = f"{count_of(result.n_queries, 'query')}, and none with a relevant document"
             raise DataError(Problem(str(path), found, "grades above 0, or events that happened"))
     except HarnessError as error:
-        refused = Problem(str(output), "fails its own check and was not written", cure=_CURE)
+        refused = Problem(str(output), "does not pass its check and was not written", cure=_CURE)
         raise DataError([*error.problems, refused]) from None
     lines = [f"{role}: {_format_value(value)}" for role, value in guess.columns.items()]
     if guess.n_left:

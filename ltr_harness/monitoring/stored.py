@@ -79,7 +79,7 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
     if stored_definition.get("metrics") != own_definition["metrics"]:
         before, now = (", ".join(side.get("metrics", [])) for side in (stored_definition, own_definition))
         expected = "the same metrics: another K, gain or rule for empty queries is another metric"
-        problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
+        problems.append(Problem(place, f"was measured by {before}, production by {now}", expected))
     problems += _rule_differences(place, stored_definition.get("relevance", {}), own_definition["relevance"])
     if stored_definition.get("ips") != own_definition["ips"]:
         found = f"has propensity clip {stored_definition.get('ips')}, production {own_definition['ips']}"
@@ -138,9 +138,9 @@ def _denominator_problems(run: Run, config: MonitorConfig) -> list[Problem]:
     run_counts, production_counts = MISSED in run.record.files, bool(config.columns.retrieved)
     if run_counts == production_counts:
         return []
-    found = "does not count documents that were missed, and production does"
+    found = "does not count missed documents, and production does"
     if run_counts:
-        found = "counts documents that were missed, and production does not"
+        found = "counts missed documents, and production does not"
     cure = "columns.retrieved names those of a log"
     return [Problem(str(run.path), found, "the same denominators", cure)]
 

@@ -361,22 +361,29 @@ def _general_caution(evidence: Evidence) -> Caution | None:
     """Return the verdict's caution where the metric decides, as severe as the worst of its parts."""
     parts: list[tuple[Severity, str]] = []
     if n := evidence.n_immature:
-        parts.append(("note", f"{count_of(n, 'query')} {plural('is', n)} left out, too young for labels"))
+        parts.append(
+            (
+                "note",
+                f"{count_of(n, 'query')} {plural('is', n)} left out because labels are still arriving",
+            )
+        )
     if evidence.change is not None and "different queries" in evidence.change.method:
-        text = "the periods hold different queries, a weaker test than scoring the same ones twice"
+        text = "the periods hold different queries, which is a weaker test than scoring the same ones twice"
         parts.append(("note", text))
     if evidence.days_unknown:
-        text = "day-to-day variation is unknown, so ordinary differences count as change"
+        text = "day-to-day variation is unknown, so ordinary day-to-day differences may raise alerts"
         parts.append(("warning", text))
     if evidence.effective_users < _MIN_USERS:
         users = f"{evidence.effective_users:.0f} of one size"
-        parts.append(("warning", f"few users decide: together they are worth about {users}"))
+        parts.append(
+            ("warning", f"a few users have most of the queries; together they count as about {users}")
+        )
     if evidence.config.relevance.from_events:
         parts.append(("warning", CLICK_BIAS))
     if small := sum(w.status == "small" for w in evidence.windows):
         few = f"fewer than {evidence.config.windows.min_queries} queries"
         windows = f"{count_of(small, 'window')} {plural('is', small)} not tested, with {few}"
-        parts.append(("note", f"{windows}: a longer windows.size tests more of them"))
+        parts.append(("note", f"{windows} (a longer windows.size tests more of them)"))
     if not parts:
         return None
     text = "; ".join(text for _, text in parts)

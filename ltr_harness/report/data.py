@@ -264,10 +264,10 @@ def experiment_data(
     )
     cautions = []
     if experiment.left_out:
-        text = f"experiment.yaml has retired parts, which are left out: {', '.join(experiment.left_out)}"
+        text = f"experiment.yaml has parts that no longer exist and are left out: {', '.join(experiment.left_out)}"
         cautions.append(Caution("left-out-section", "note", text))
     if comparison.baseline != declared:
-        text = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
+        text = f"the baseline {declared} has no finished run, so {comparison.baseline} is used"
         cautions.append(Caution("baseline-missing", "warning", text))
     return replace(
         _report_data(comparison, compared_runs, cautions, runs_read),

@@ -76,7 +76,7 @@ def render(report: blocks.Report) -> str:
             library = vega_bundle()
         except EngineError as problem:
             undrawn = str(problem)
-            text = f"report.html has descriptions in place of its charts: {undrawn}"
+            text = f"report.html has descriptions instead of charts: {undrawn}"
             log.warning(Caution("undrawn-charts", "note", text))
     # only these scripts run, by digest; nothing is loaded from anywhere
     digests = [hashlib.sha256(code.encode()).digest() for code in (script, library) if code]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ltr_harness._util.text import count_of, json_text, plain_number
+from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.comparison.judges import JudgeEstimate
 from ltr_harness.experiments.compare.judge_agreement import (
     POWER,
@@ -21,10 +22,10 @@ from ltr_harness.report.blocks import (
     Column,
     Estimate,
     Heading,
-    Paragraph,
     Report,
     Section,
     Table,
+    caution_blocks,
 )
 
 _MOST_GRADES = 10  # columns of a table of confusion
@@ -34,7 +35,7 @@ def judge_page(agreement: JudgeAgreement) -> Report:
     """Return the sentences, the tables of each judge, and everything in the JSON."""
     sentences = [line for judge in agreement.judges for line in agreement.lines_of(judge)]
     answer: list[Block] = [_banner(agreement), blocks.Bullets(tuple(sentences)), _overall_table(agreement)]
-    answer += [Paragraph(str(caution), "note") for caution in agreement.cautions]
+    answer += caution_blocks(choose_cautions(agreement.cautions))
     sections = [Section("verdict", tuple(answer))]
     sections += [
         Section(f"judge-{number}", tuple(_judge_blocks(agreement, judge, number)))

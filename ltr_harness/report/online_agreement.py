@@ -43,14 +43,16 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
         agreement.metrics,
         {
             Column("Metric", "code"): attrgetter("metric"),
-            Column("Correlation", "number", hint="Of true effects."): _interval_cell("correlation"),
+            Column("Correlation", "number", hint="Correlation of the true effects."): _interval_cell(
+                "correlation"
+            ),
             Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
             Column(
-                "Slope", "number", hint="Of the true online effect over the offline metric."
+                "Slope", "number", hint="True online effect per unit of the offline metric."
             ): _interval_cell("slope"),
-            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _interval_cell(
-                "same_signs"
-            ),
+            Column(
+                "Same sign", "percent", hint="Experiments whose true effects agree in sign."
+            ): _interval_cell("same_signs"),
             Column("Difference", "difference", hint="A typical metric."): attrgetter("difference"),
             Column("P(online > 0)", "percent", hint="Given that difference."): _interval_cell("positive"),
             Column(f"Needed for {PROBABILITY:.0%}", "difference"): _interval_cell("needed"),

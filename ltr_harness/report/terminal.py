@@ -191,7 +191,7 @@ def _effective_text(data: ReportData) -> str:
     """Return the effective number of queries where they have weights; "" where each counts once."""
     if data.comparison.weights is None:
         return ""
-    return f", which tell as much as {n_effective(data.comparison):,.0f} of equal weight"
+    return f", which count as {n_effective(data.comparison):,.0f} of equal weight"
 
 
 def _one_line(text: str) -> str:

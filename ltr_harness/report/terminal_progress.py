@@ -113,7 +113,7 @@ class TerminalProgress(Progress):
             text += f"; {remaining}"
         self.say(text)
         if constant := sorted({task.model for task in job.tasks if not task.seed_matters}):
-            self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
+            self.say(f"trained once, because the seed has no effect: {', '.join(constant)}")
 
     def tuning(self, study: StudyRecord) -> None:
         self._searches[str(study)] = (self._new_row(f"tuning {study}"), None)

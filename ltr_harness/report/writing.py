@@ -72,7 +72,7 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
             if made is not None:
                 made(section)
     if not sections:
-        text = f"the report is empty: none of its sections has anything to show: {', '.join(names)}"
+        text = f"the report is empty because none of its sections has content: {', '.join(names)}"
         log.warning(Caution("empty-report", "warning", text))
     return _report(data, sections)
 

@@ -245,8 +245,8 @@ def test_judgments_of_other_rows_are_refused(train: Retrieved, valid: Retrieved)
     scores, data = np.zeros(valid.labels.size), dataset(valid).construct()
     n_rows, n_queries = train.labels.size, train.sizes.size
     said = (
-        f"the judgments given are of {n_queries} queries with {n_rows} rows, and a set of {valid.sizes.size} queries "
-        f"with {valid.labels.size} rows is evaluated, whose rows and labels are those of none; expected exactly one"
+        f"the judgments given are of {n_queries} queries with {n_rows} rows, but a set of {valid.sizes.size} queries "
+        f"with {valid.labels.size} rows is evaluated, whose rows and labels match none; expected exactly one"
     )
     with pytest.raises(DataError, match=said):
         for_lightgbm.feval("ndcg@5", judgments=train.judgments)(scores, data)

@@ -305,7 +305,7 @@ def test_metrics_that_are_called_by_hand_refuse_those_of_size(train: Any) -> Non
     data, _ = lightgbm_sets(train, train, "lambdarank")
     matrix = xgboost.DMatrix(train.X, label=train.labels, group=train.sizes)
     scores = np.arange(len(train.X)) / len(train.X)
-    cure = r"log_loss goes by the size of scores.*ltr_harness\.evaluate\("
+    cure = r"log_loss depends on the size of scores.*ltr_harness\.evaluate\("
     with pytest.raises(UsageError, match=cure):
         in_lightgbm.feval("mrr", "log_loss")(scores, data.construct())
     with pytest.raises(UsageError, match=cure):

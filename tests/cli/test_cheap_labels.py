@@ -123,7 +123,7 @@ def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
         ),
         (
             ("few_a.txt", "few_b.txt", "--data", "llm.txt", "--cheap", "human.txt"),
-            "human.txt: 240 of 300 queries are not there, or have other rows, such as '60'",
+            "human.txt: 240 of 300 queries are missing, or have other rows, such as '60'",
         ),
         (("a.run", str(FROZEN), *QRELS), "v1 with --cheap; stored runs and tables have no values by cheap labels"),
         (("llm.qrels", "--cheap", "llm.qrels"), "--cheap without --data or --qrels"),

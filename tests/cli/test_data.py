@@ -152,7 +152,7 @@ def test_check_finds_what_is_planted(folder: Path, capsys: pytest.CaptureFixture
     alone = "error: train (alike: test): feature 4 alone ranks with NDCG@10 of 1.0000"
     assert any(line.startswith(alone) for line in lines)
     assert lines[-1] == (
-        "primary ndcg@50; 2 errors in the data, see above; if meant: "
+        "primary ndcg@50; 2 errors in the data, see above; if intended: "
         "--accept query-in-two-splits --accept leaking-feature"
     )
 
@@ -187,7 +187,7 @@ def test_convert_to_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     code, _, err = run(capsys, "data", "convert", folder / "train.txt", "-o", folder / "train.xyz")
     assert code == 2
     assert (
-        err == f"error: {folder}/train.xyz: does not say its format; "
+        err == f"error: {folder}/train.xyz: has no suffix that names its format; "
         "expected one of letor, lightgbm, csv, parquet, arrow, qrels\n"
     )
     assert run(capsys, "data", "convert", folder / "nothing.txt", "-o", folder / "a.csv")[0] == 2

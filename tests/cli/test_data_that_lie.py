@@ -74,9 +74,9 @@ def test_other_targets_and_ids_without_telling_names_are_found_by_fact(ltr: Cli)
     ltr("init", "hidden.csv", "--column", "label=orders", "-o", "e.yaml")
     cure = "`features: [sim, pop, recent]`"
     found = {
-        "other than 0 in nearly all relevant documents and in few others; check whether it is known only after the "
+        "non-zero in nearly all relevant documents and in few others; check whether it is known only after the "
         f"fact, and leave it out: {cure}",
-        f"and new queries have others: leave it out ({cure}), or name it under `features:` if it is meant",
+        f"and new queries have other ones: leave it out ({cure}), or name it under `features:` if it is intended",
     }
     code, checked, _ = ltr("check", "e.yaml")
     assert code == 0
@@ -154,7 +154,7 @@ def test_the_place_at_the_finish_is_no_grade(ltr: Cli) -> None:
     rows.rename(columns={"FinishPosition": "rank"}).to_csv("ranks.csv", index=False)
     out = ltr("init", "ranks.csv", "--column", "label=rank", "-o", "ranks.yaml")[1]
     assert (
-        "warning: train: the label rank is named as a place in a list: 1 is the best there, and the worst"
+        "warning: train: the label rank is named like a place in a list: as a place 1 is the best, as a"
         in out
     )
     turned = ltr(
@@ -216,7 +216,7 @@ def test_copied_queries_are_refused_whatever_their_ids(ltr: Cli, copied: int, co
     last = out.splitlines()[-1]
     if code:
         assert "40 of its 100 queries share at least half of their rows with train, where 0 of 300 do" in out
-        assert last == "primary ndcg@10; 1 error in the data, see above; if meant: --accept identical-rows"
+        assert last == "primary ndcg@10; 1 error in the data, see above; if intended: --accept identical-rows"
         accepted = ltr("check", "e.yaml", "--accept", "identical-rows")
         assert (accepted[0], accepted[1].splitlines()[-1]) == (
             0,

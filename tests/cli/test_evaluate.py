@@ -353,7 +353,7 @@ def test_without_metrics_the_search_preset_on_the_labels_scale(ltr: Cli) -> None
     assert [line.split()[0] for line in out.splitlines()[2:18]] == [
         f"{name}@{k}" for name in ("ndcg", "mrr", "err(max_grade=2)", "map") for k in (1, 3, 5, 10)
     ]
-    assert "max_grade is 2, the largest label of data.txt; --max-grade says which scale" in err
+    assert "max_grade is 2, the largest label of data.txt; --max-grade sets the top" in err
     _, out, err = ltr(
         "evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "err@1", "--max-grade", "4"
     )
@@ -396,7 +396,7 @@ def test_query_weights_count_in_means_and_in_comparisons(ltr: Cli, tmp_path: Pat
     _, out, err = ltr(*arguments, "--scores", "b.txt")
     assert "0.7500" in out
     said = " ".join(out.split())
-    assert "means, tests and intervals are weighted by query_weight: 2 queries tell as much as 2" in said
+    assert "means, tests and intervals are weighted by query_weight: 2 queries count as 2" in said
     assert "mrr 1.0000 0.6250" in said
 
 

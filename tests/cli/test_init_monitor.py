@@ -95,7 +95,7 @@ def test_a_named_column_and_one_left_out(ltr: Cli, folder: Path) -> None:
     code, _, err = ltr("init", "--monitor", "prod.csv", "--column", "rank=where_shown")
     assert code == 2
     assert "text that is not a time" in err
-    assert "monitor.yaml: fails its own check and was not written" in err
+    assert "monitor.yaml: does not pass its check and was not written" in err
     assert "ROLE=null leaves it out" in err
     given = ["--column", "rank=where_shown", "--column", "timestamp=null", "--column", "features=[]"]
     code, _, _ = ltr("init", "--monitor", "prod.csv", *given)

@@ -163,7 +163,7 @@ class TestPredict:
         assert not (tmp_path / "s.csv").exists()
         code, _, err = ltr("predict", run_of(folder, "lgbm"), folder / "test.csv", "-o", tmp_path / "s.xml")
         assert code == 2
-        assert "unknown kind of file; expected one of .parquet, .csv" in err
+        assert "unknown file type; expected one of .parquet, .csv" in err
         code, _, err = ltr("predict", run_of(folder, "lgbm"), folder / "test.csv", "-o", tmp_path / "s.run")
         assert code == 2
         assert "a TREC run names documents" in err

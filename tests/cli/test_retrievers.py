@@ -108,6 +108,7 @@ def test_without_declared_candidates_the_cure_is_named(
     code, _, err = ltr(capsys, "compare", "runs/wide", "runs/narrow")
     assert code != 0
     assert "same queries, other labels or rows" in err
-    assert "compared where `data.judgments` and document ids say for both what is relevant" in " ".join(
-        err.split()
+    assert (
+        "to compare two retrievers, whose candidates differ, give both the same `data.judgments`"
+        in " ".join(err.split())
     )

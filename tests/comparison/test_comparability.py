@@ -54,7 +54,7 @@ def test_other_folds_are_not_other_labels() -> None:
 
 def test_another_k_is_another_question() -> None:
     assert problem_texts(system("x"), system("y", metrics=("ndcg@5",))) == [
-        "y: ndcg@5 against ndcg@10 of x: never comparable: a different K is a different question; "
+        "y: ndcg@5 against ndcg@10 of x: not comparable, because a different K is a different question; "
         "evaluate both at one K"
     ]
 
@@ -62,7 +62,7 @@ def test_another_k_is_another_question() -> None:
 def test_another_definition_is_another_number() -> None:
     (message,) = problem_texts(system("x"), system("y", metrics=("ndcg(gain=linear)@10",)))
     assert message.startswith(
-        "y: ndcg(gain=linear)@10 against ndcg@10 of x: never comparable: another definition"
+        "y: ndcg(gain=linear)@10 against ndcg@10 of x: not comparable, because another definition"
     )
 
 
@@ -86,10 +86,10 @@ def test_named_metrics_are_enough() -> None:
     x, y = system("x", metrics=("ndcg@10", "mrr@10")), system("y", metrics=("ndcg@10", "err@10"))
     assert problem_texts(x, y, metrics=["ndcg@10"]) == []
     assert problem_texts(x, y, metrics=["mrr@10", "ndcg@5"]) == [
-        "x: has no ndcg@5, and its ndcg@10 is never comparable with that: a different K is a different question; "
+        "x: has no ndcg@5, and its ndcg@10 is not comparable with that, because a different K is a different question; "
         "evaluate both at one K",
         "y: has no mrr@10; it has ndcg@10, err@10",
-        "y: has no ndcg@5, and its ndcg@10 is never comparable with that: a different K is a different question; "
+        "y: has no ndcg@5, and its ndcg@10 is not comparable with that, because a different K is a different question; "
         "evaluate both at one K",
     ]
 
@@ -108,8 +108,8 @@ def test_same_ids_other_labels() -> None:
     assert problem_texts(x, y) == [
         "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
         "expected one set of judgments; measure both on the same files, labelled alike: `label`, `grades`, `relevance` "
-        "in data; two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say "
-        "for both what is relevant"
+        "in data; to compare two retrievers, whose candidates differ, give both the same `data.judgments` and document "
+        "ids"
     ]
     # Unknown where the two were not split alike: then the queries' facts decide.
     assert problem_texts(x, system("z", fingerprint={"all": "3"})) == []

@@ -25,7 +25,7 @@ def test_incompatibilities() -> None:
         SystemResult(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
         for name, metric in (("a", "ndcg@10"), ("b", "ndcg@5"))
     )
-    never = "never comparable: a different K is a different question; evaluate both at one K"
+    never = "not comparable, because a different K is a different question; evaluate both at one K"
     assert str(incompatibilities([a, b])[0]) == f"b: ndcg@5 against ndcg@10 of a: {never}"
 
 

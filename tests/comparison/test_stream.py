@@ -357,7 +357,7 @@ def test_evaluate_prints_what_files_of_scores_give(data: pa.Table, ltr: Ltr) -> 
     _, files, _ = ltr("evaluate", "--data", "log.parquet", "--scores", "live.txt", "--format", "csv")
     code, columns, err = ltr("evaluate", "--data", "log.parquet", "--score-column", "live", "--format", "csv")
     assert (code, columns) == (0, files)
-    assert "err(max_grade=4)@10: the largest label; --max-grade says which scale" in err
+    assert "err(max_grade=4)@10: the largest label; --max-grade sets the top" in err
     _, files, _ = ltr(
         "evaluate",
         "--data",
@@ -454,7 +454,7 @@ def test_many_queries_are_said_to_be_moments(
     both = ("--data", "log.parquet", "--score-column", "a", "--score-column", "b", "-m", "mrr")
     code, out, err = ltr("compare", *both)
     assert (code, "b  +" in out, "better" in out) == (0, True, True)
-    assert "the values of 101,000 queries are not kept: means and moments alone" in err
+    assert "the values of 101,000 queries are not kept, only means and moments" in err
     assert "log.parquet: query: qid (--column chooses others)" in err
     _, out, _ = ltr("compare", *both, "--json")
     assert json.loads(out)["differences"]["of"]["b"]["verdict"] == "better"
@@ -503,7 +503,7 @@ def test_a_column_called_as_ranks_holds_ranks(tmp_path: Path, ltr: Ltr) -> None:
     )
     assert code == 2
     assert "column 'ranking': 0.5 (2 such rows) is not a rank" in err
-    assert "where higher numbers rank first, call the column a score" in err
+    assert "if higher numbers rank first, name the column a score" in err
 
 
 COMMANDS = {

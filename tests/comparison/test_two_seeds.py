@@ -56,7 +56,7 @@ def test_the_first_caution_has_the_factor_of_the_one_inference() -> None:
     assert first.text == f"trained with 2 seeds; with 3 the interval would be about {times} times narrower"
     assert found.seeds_caution == first
     assert first != found.chosen_cautions.below
-    assert first not in found.chosen_cautions.others
+    assert first not in found.chosen_cautions.folded
 
 
 def test_larger_families_gain_more() -> None:

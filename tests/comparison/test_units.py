@@ -126,7 +126,7 @@ def test_a_query_may_be_undefined() -> None:
         (
             lambda t: t.assign(user_id="one"),
             UsageError,
-            "all queries are of one; expected at least two units",
+            "all queries have the same; expected at least two units",
         ),
         (
             lambda t: t.assign(user_id=t.user_id.where(t.index != 3)),

@@ -77,7 +77,7 @@ def test_rows_in_memory() -> None:
     assert str(caught.value) == (
         "arrays: row 2: document 'a' of query '1' is at arrays: row 1 already (1 such row in 1 of 2 queries); "
         "expected one row for each document of a query; if a join has multiplied the rows, keep one of each; rows "
-        "without ids of their own need no `document_id`"
+        "that have no ids need no `document_id`"
     )
 
 

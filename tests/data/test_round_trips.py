@@ -181,7 +181,7 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     data = replace(data, judgments=replace(data.judgments, judged=np.array([True, False])))
     said = write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
     assert (
-        str(said[0]) == "documents that nobody judged have the label -1; read it with the option unjudged=-1"
+        str(said[0]) == "documents that are not judged have the label -1; read it with the option unjudged=-1"
     )
     judgments = FILES[file](unjudged=-1).read([file], tmp_path).judgments
     assert judgments.labels.tolist() == [1, 0]
@@ -204,7 +204,11 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
             r"document id 'a b' \(1 such\); expected ids without spaces and NUL bytes; write csv",
         ),
         ("a.csv", {"feature_names": ["label"]}, "two columns would be called 'label'"),
-        ("a.what", {}, "does not say its format; expected one of letor, lightgbm, csv, parquet, arrow"),
+        (
+            "a.what",
+            {},
+            "has no suffix that names its format; expected one of letor, lightgbm, csv, parquet, arrow",
+        ),
     ],
 )
 def test_what_cannot_be_written_leaves_nothing(

@@ -163,7 +163,7 @@ def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) 
         assert cached.fingerprints.dataset == fingerprint_dataset(cached.dataset)
         found.add(cached.fingerprints.dataset)
     assert len(found) == 2
-    with pytest.raises(DataError, match="weights that halve with age, which no file has"):
+    with pytest.raises(DataError, match="weights that halve with age, which cannot be written to a file"):
         write_dataset(read_aged(), tmp_path / "b.csv")
     assert not (tmp_path / "b.csv").exists()
 
@@ -175,7 +175,7 @@ def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) 
         ({"half_life": "0 days"}, "a number of days, weeks, months, quarters or years, such as 3 months"),
         ({"half_life": "-3 days"}, "a number of days, weeks, months, quarters or years, such as 3 months"),
         ({"by": "dya"}, "frame: has no column 'dya'; did you mean 'day'?"),
-        ({"by": "w"}, r"column 'w': holds numbers \(int64\), and nothing says whether they are seconds"),
+        ({"by": "w"}, r"column 'w': holds numbers \(int64\), which may be seconds"),
         ({"column": "day"}, "column 'day' has the type .*string; expected numbers"),
         ({"older": 3}, "Extra inputs are not permitted"),
     ],

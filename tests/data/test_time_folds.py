@@ -174,7 +174,7 @@ def test_a_hole_in_the_data_has_its_dates() -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (np.array([1700000000, 1700000001]), "nothing says whether they are seconds or milliseconds"),
+        (np.array([1700000000, 1700000001]), "which may be seconds or milliseconds"),
         (np.array(["2024-01-01", ""]), "query '1' has no when"),
         (np.array(["2024-01-01T00:00:00Z", "2024-01-01T00:00:00"]), "have no time zone"),
         (np.array(["2024-01-01", "soon"]), "text that is not a time"),

@@ -146,8 +146,8 @@ def test_all_that_need_grades_are_refused_at_once() -> None:
     with pytest.raises(MetricError) as refused:
         evaluate([0.5, -0.25, -1], [3, 2, 1], ["ndcg@10", "spearman", "mrr"], query_ids=["a", "b", "b"])
     assert str(refused.value) == (
-        "ndcg@10, mrr: label -0.25 is not a grade, in query 'b', its row 0 (2 such rows); expected labels >= 0; in Python "
-        "`np.clip(labels, 0, None)` makes losses 0, in an experiment "
+        "ndcg@10, mrr: label -0.25 is not a grade, in query 'b', its row 0 (2 such rows); expected labels >= 0; in "
+        "Python `np.clip(labels, 0, None)` makes losses 0, in an experiment "
         "`relevance: {mode: quantiles, column: ret, bins: 5, within: query}` makes grades of returns, and "
         "`unjudged: -1` marks documents as not judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label "
         "take any label"

@@ -205,7 +205,7 @@ def test_moments_refuse_what_they_cannot_say() -> None:
     tables = results(2000)
     few = PairedMoments.of(tables)
     with pytest.raises(
-        DataError, match=r"queries: moments do not say how skewed so few are; expected 100,000"
+        DataError, match=r"queries: too few to judge their skewness by moments; expected 100,000"
     ):
         few.compare()
     n = LEAST

@@ -154,7 +154,7 @@ def test_names(tmp_path: Path) -> None:
 def test_names_that_are_one_as_text_are_refused() -> None:
     with pytest.raises(UsageError) as refused:
         evaluate_runs(QRELS, {1: RUN, "1": RUN, "2": RUN}, ["mrr"])
-    found = "runs['1']: several runs have this name as text; expected a name of its own for each run"
+    found = "runs['1']: several runs have this name as text; expected a different name for each run"
     assert str(refused.value) == found
 
 
@@ -179,7 +179,7 @@ def test_real_grades_and_the_scale() -> None:
     )
     ev = evaluate_runs(QRELS, RUN, "err@10")
     assert ev.metrics == ("err(max_grade=2)@10",)
-    assert str(ev.cautions[0]) == "max_grade is 2, the largest grade of qrels; max_grade=… sets it"
+    assert str(ev.cautions[0]) == "max_grade is 2, the largest grade of qrels; max_grade=… sets another"
     assert evaluate_runs(QRELS, RUN, "err@10", max_grade=4).metrics == ("err(max_grade=4)@10",)
 
 

@@ -38,7 +38,7 @@ class TestLinear:
         model = ranker.fit(Training(train=replace(train, features=features)))
         assert model.score(features)[:3].tolist() == [0, 0, 0]
         assert tuple(map(str, model.cautions)) == (
-            "constant in training and so without effect: age",
+            "constant in training, so without effect: age",
             "missing values in 3 training rows count as the training rows' mean",
         )
 

@@ -95,8 +95,8 @@ def test_objective_cautions() -> None:
 
 def test_stopping_cautions() -> None:
     assert " ".join(map(str, stopping_cautions(NDCG(), NDCG(k=10), 40))) == (
-        "stopping.metric: ndcg looks at whole lists, up to 40 documents, and ndcg@10 decides by 10: its best round m"
-        "ay be another"
+        "stopping.metric: ndcg looks at whole lists, up to 40 documents, and ndcg@10 decides by 10: so its best round"
+        " may differ"
     )
 
 

@@ -325,9 +325,7 @@ def test_a_constant_model_is_reported(train: Any) -> None:
 def test_training_that_the_limit_ended_is_reported(train: Any) -> None:
     rule = StoppingRule(NDCG10, patience=50, max_rounds=3)
     [caution] = LightGBMRanker(params=SMALL).fit(Training(train=train, valid=train, stopping=rule)).cautions
-    assert (
-        str(caution) == "best round 3 of 3, stopped by the limit and not by the metric; more rounds may help"
-    )
+    assert str(caution) == "best round 3 of 3, stopped by the limit, not by the metric; more rounds may help"
 
 
 @pytest.mark.long

@@ -294,10 +294,10 @@ def test_the_code_is_part_of_the_identity(own_file: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"estimator": "LogisticRegression"}, "estimator: 'LogisticRegression' is of no installed package; expected a "
-         "class such as sklearn.linear_model.Ridge, or of your own ./mine.py:Mine"),
-        ({"estimator": "sklern.linear_model.Ridge"}, "estimator: 'sklern.linear_model.Ridge' is of no installed"),
-        ({"estimator": "os.path.join"}, "estimator: 'os.path.join' is of no installed package"),
+        ({"estimator": "LogisticRegression"}, "estimator: 'LogisticRegression' is not in an installed package; "
+         "expected a class such as sklearn.linear_model.Ridge, or one of yours, ./mine.py:Mine"),
+        ({"estimator": "sklern.linear_model.Ridge"}, "estimator: 'sklern.linear_model.Ridge' is not in an installed"),
+        ({"estimator": "os.path.join"}, "estimator: 'os.path.join' is not in an installed package"),
         ({"estimator": "sklearn.linear.Ridge"}, "sklearn.linear: cannot be imported: ModuleNotFoundError: No module"),
         ({"estimator": "sklearn.linear_model.Rigde"}, "linear_model: has no 'Rigde'; did you mean 'Ridge'? (known: "),
         ({"estimator": "sklearn.impute.IterativeImputer"}, "sklearn.impute: cannot be imported: ImportError: Iterat"),
@@ -420,7 +420,7 @@ def test_what_its_numbers_have_to_be_read_with_is_noted() -> None:
     model = SklearnRanker(estimator="sklearn.neighbors.KNeighborsRegressor").fit(Training(train=coded))
     assert tuple(map(str, model.cautions)) == (
         "weights have no effect: KNeighborsRegressor takes no sample_weight",
-        "2 categorical features: one, two: KNeighborsRegressor takes the codes for quantities",
+        "2 categorical features: one, two: KNeighborsRegressor takes the codes as quantities",
     )
     short = SklearnRanker(estimator=LOGISTIC, params={"max_iter": 1}).fit(Training(train=data))
     [caution] = short.cautions

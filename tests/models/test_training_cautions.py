@@ -22,7 +22,7 @@ def test_nothing_and_next_to_nothing_are_said_beside_the_result() -> None:
 def test_a_limit_that_came_before_the_best_round_is_said() -> None:
     [limit] = training_cautions(90, 28, 30, 30, RULE)
     assert (limit.kind, limit.severity, limit.cure) == ("stopped-by-limit", "note", "more rounds may help")
-    assert limit.text == "best round 28 of 30, stopped by the limit and not by the metric"
+    assert limit.text == "best round 28 of 30, stopped by the limit, not by the metric"
     [further] = training_cautions(90, 40, 42, 30, RULE)  # went on from a model of 12 rounds
     assert further.text.startswith("best round 40 of 42,")
     assert (

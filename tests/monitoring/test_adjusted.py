@@ -225,10 +225,10 @@ def test_a_replay_needs_no_adjusting(query_table: Table, analyse: Analyse) -> No
     adjusted, plain = analyse(worse, table, **EVERY), analyse(worse, table, **PLAIN)
     assert adjusted.changes[0].difference == plain.changes[0].difference
     assert adjusted.adjustment is None
-    paired = "compare.adjust changes nothing: the same queries are compared in pairs"
+    paired = "compare.adjust has no effect, because the same queries are compared in pairs"
     assert Caution("adjust-without-effect", "note", paired) in adjusted.cautions
     alone = analyse(worse, None, **EVERY)
-    text = "compare.adjust changes nothing: there is no baseline"
+    text = "compare.adjust has no effect, because there is no baseline"
     assert Caution("adjust-without-effect", "note", text) in alone.cautions
 
 

@@ -205,7 +205,7 @@ def test_a_changed_page_is_a_caution() -> None:
         ("ranking", "the ranking or the page changed"),
         ("none", "the page may have changed"),
     ):
-        text = f"presentation changed: positives are spread over the ranks differently ({what}); {CLICK_BIAS}"
+        text = f"positives are spread over the ranks differently ({what}); {CLICK_BIAS}"
         caution = Caution("presentation", "warning", text)
         assert alerts_of(evidence(presentation=page(signature))) == ([], [caution])
     assert alerts_of(evidence(presentation=page(changed=False))) == alerts_of(evidence()) == ([], [])
@@ -248,7 +248,7 @@ def test_nothing_alarms_without_a_baseline() -> None:
         (
             {},
             {"presentation": page("ranking", ips=STOOD)},
-            "without the page the ranking did not get worse",
+            "corrected for the page, the ranking did not get worse",
         ),
         ({}, {"labels_arriving": True, "labels": [labels()]}, "labels are still arriving"),
         ({}, {"labels_arriving": True}, None),
@@ -269,7 +269,7 @@ def test_demoted_changes_are_two_cautions(
         changes = [caution.text for caution in cautions if caution.kind == "change"]
         assert [a.text for a in alerts if a.kind == "change"] == ([] if why else texts)
         first = [f"{all_of_it} (no alert: {why})"] if why else []
-        more = [f"likewise in 1 more, the last one {one}"] if why and windows else []
+        more = [f"the same in 1 more, the last of them {one}"] if why and windows else []
         assert changes == first + more
     assert not any("ndcg@10" in caution.text for caution in alerts_of(evidence(sections, **given))[1])
 

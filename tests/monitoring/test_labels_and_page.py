@@ -173,7 +173,7 @@ def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
     assert found.verdict.what.startswith("The ranking got better. IPS-DCG rose: 1.3087 -> 1.7912, +0.4825")
     assert "measurably" not in found.verdict.text
     assert found.verdict.cause == "improved"
-    why = "(no alert: without the page the ranking did not get worse)"
+    why = "(no alert: corrected for the page, the ranking did not get worse)"
     assert any(why in caution.text for caution in found.cautions)
 
 

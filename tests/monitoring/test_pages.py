@@ -82,7 +82,8 @@ def test_the_same_model_on_a_page_that_shows_more() -> None:
     assert seen.ips_before == pytest.approx(2.21, abs=0.02)
     assert seen.ips.low < 0 < seen.ips.high
     assert any(
-        "presentation changed" in caution.text and CLICK_BIAS in caution.text for caution in found.cautions
+        "spread over the ranks differently" in caution.text and CLICK_BIAS in caution.text
+        for caution in found.cautions
     )
     assert found.healthy
     assert found.verdict.cause == "presentation"

@@ -132,13 +132,13 @@ def test_what_was_labelled_otherwise_is_refused(trained_folder: Path) -> None:
         (
             {"label": "grade", "grades": {"bad": 0, "good": 1}},
             {},
-            "relevance.from: its labels are mapped by grades or unjudged, which a log cannot be; expected labels as "
-            "they are, or a rule of relevance; write the mapped grades into the log and set relevance: {label: …}",
+            "relevance.from: its labels are mapped by grades or unjudged, which a log does not allow; expected labels "
+            "as they are, or a rule of relevance; write the mapped grades into the log and set relevance: {label: …}",
         ),
         (
             {"relevance": {**RULE, "event_log": {"path": "x.csv"}}, "document_id": "sku"},
             {},
-            "relevance.from: e.yaml has a log of events of its own; expected production's; add relevance.event_log: "
+            "relevance.from: e.yaml has its own log of events; expected production's; add relevance.event_log: "
             "{…} beside from",
         ),
     ],

@@ -50,7 +50,7 @@ def test_days_that_the_baseline_never_saw_are_not_compared(query_table: Table, a
     assert found.healthy
     assert found.changes[0].production.n == 10 * 200
     assert [w.status for w in found.windows] == (["tested"] * 5 + ["untested"] * 2) * 2
-    said = "the baseline has no Saturday, Sunday: these days are shown and not compared"
+    said = "the baseline has no Saturday, Sunday, so these days are shown but not compared"
     assert any(caution.text.startswith(said) for caution in found.cautions)
     weekly = analyse(query_table(values, days=day), before, windows={"size": "7d"})
     assert [w.change.value for w in weekly.windows if w.change] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
@@ -66,7 +66,7 @@ def test_a_short_baseline_is_compared_and_said(query_table: Table, analyse: Anal
     values, day = weeks(0.7, np.arange(2, 4))
     found = analyse(query_table(values, days=day), before)
     assert not found.healthy
-    said = "the baseline has no Wednesday, Thursday: ordinary differences of these days count as change"
+    said = "the baseline has no Wednesday, Thursday, so ordinary differences on these days count as change"
     assert any(caution.text.startswith(said) for caution in found.cautions)
 
 
@@ -129,11 +129,8 @@ def test_an_alert_from_few_days_says_what_it_leaves_open(query_table: Table, ana
         day = np.repeat(np.arange(days), 50)
         values = 0.7 + np.where(np.arange(day.size) % 2, 0.01, -0.01)
         before = query_table(values, days=day, prefix="b")
-        text = (
-            "14 days of the baseline are too few for the correlation of neighbouring days: an alert may "
-            "be a run of bad days"
-        )
-        caution = Caution("few-days", "warning", text, "give the baseline 28 days")
+        text = "with 14 days of the baseline, a run of bad days cannot be told from a change"
+        caution = Caution("few-days", "warning", text, "use a baseline of 28 days or more")
         for drop in 0.1, 0.0:
             found = analyse(query_table(values - drop, days=day), before)
             assert found.healthy == (drop == 0.0)
@@ -167,7 +164,7 @@ def test_days_that_hang_together_are_no_alarm(
         alarmed += bool(found.alerts)
         unsaid += not (
             not found.alerts
-            or any("correlation of neighbouring" in caution.text for caution in found.cautions)
+            or any("cannot be told from a change" in caution.text for caution in found.cautions)
         )
     assert (unsaid == 0) if days == 14 else (unsaid <= most_false_alarms(runs))
     assert alarmed <= (most_false_alarms(runs) if days > 14 else 0.15 * runs), alarmed
@@ -183,7 +180,7 @@ def test_few_users_are_told(query_table: Table, analyse: Analyse) -> None:
         values = 0.7 + 0.1 * np.where(user % 2, 1.0, -1.0)
         tables = [query_table(values, cluster=[f"{p}{u}" for u in user], prefix=p) for p in "nb"]
         found = analyse(*tables)
-        told = "few users decide: together they are worth about 2 of one size"
+        told = "a few users have most of the queries; together they count as about 2 of one size"
         assert (told in found.verdict.caution.text.lower()) == few
         freedom = found.changes[0].difference.df
         assert freedom < 5 if few else freedom == pytest.approx(198)

@@ -289,27 +289,32 @@ def test_what_cannot_be_told() -> None:
     windows = [window("d1", status="small"), window("d2"), window("d3", status="small")]
     other = change(STILL, method="Welch, different queries")
     parts: tuple[tuple[dict[str, Any], dict[str, Any], Severity, str], ...] = (
-        ({}, {"n_immature": 1}, "note", "1 query is left out, too young for labels."),
+        ({}, {"n_immature": 1}, "note", "1 query is left out because labels are still arriving."),
         (
             {},
             {"change": other},
             "note",
-            "The periods hold different queries, a weaker test than scoring the same ones twice.",
+            "The periods hold different queries, which is a weaker test than scoring the same ones twice.",
         ),
         (
             {},
             {"days_unknown": True},
             "warning",
-            "Day-to-day variation is unknown, so ordinary differences count as change.",
+            "Day-to-day variation is unknown, so ordinary day-to-day differences may raise alerts.",
         ),
         (CLICKS, {}, "warning", f"{CAPITAL}."),
-        (CLICKS, {"n_immature": 1}, "warning", f"1 query is left out, too young for labels; {CLICK_BIAS}."),
+        (
+            CLICKS,
+            {"n_immature": 1},
+            "warning",
+            f"1 query is left out because labels are still arriving; {CLICK_BIAS}.",
+        ),
         (
             {},
             {"windows": windows, "n_immature": 2},
             "note",
-            "2 queries are left out, too young for labels; 2 windows are not tested, with fewer than 200 queries: a "
-            "longer windows.size tests more of them.",
+            "2 queries are left out because labels are still arriving; 2 windows are not tested, with fewer than 200 "
+            "queries (a longer windows.size tests more of them).",
         ),
     )
     for sections, given, severity, text in parts:

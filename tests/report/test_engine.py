@@ -115,7 +115,7 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     assert not list(tmp_path.glob("charts/*"))
     assert (tmp_path / "report.json").exists()
     assert caplog.messages == [
-        f"report.html has descriptions in place of its charts: {why}",
+        f"report.html has descriptions instead of charts: {why}",
         "6 of 6 charts not drawn (difference_over_k, paired_differences, difference_distribution, "
         f"value_distribution, learning_curves, pareto_front): {why}",
     ]

@@ -438,12 +438,14 @@ def test_a_stored_experiment_is_shown_without_what_is_retired(
     for chosen, shown in ((["published", "metrics"], ("metrics",)), ("published", None)):
         stored["report"]["sections"] = chosen
         configuration.write_text(yaml.safe_dump(stored))
-        told = "experiment.yaml has retired parts, which are left out: references, report section published"
+        told = "experiment.yaml has parts that no longer exist and are left out: references, report section published"
         data = stored_data([folder])
         assert data.sections == shown
-        assert [note for note in map(str, data.comparison.cautions) if "retired" in note] == [told]
+        assert [note for note in map(str, data.comparison.cautions) if "no longer exist" in note] == [told]
     assert not [
-        note for note in map(str, stored_data([experiment_folder]).comparison.cautions) if "retired" in note
+        note
+        for note in map(str, stored_data([experiment_folder]).comparison.cautions)
+        if "no longer exist" in note
     ]
 
 

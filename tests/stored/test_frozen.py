@@ -272,11 +272,11 @@ def test_runs_are_not_trained_again(
 def test_the_report_is_made_from_them(
     folder: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(cli, ["report", str(experiment), "--format", "json,md"]) == 0
+    assert run_command(cli, ["report", str(experiment), "--format", "json,md", "--verbose"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "xgb leads lgbm by 0.0083" in said
     retired = "references, report section published, compare.correction"
-    assert (f"experiment.yaml has retired parts, which are left out: {retired}" in said) == (
+    assert (f"experiment.yaml has parts that no longer exist and are left out: {retired}" in said) == (
         folder.name == "v1"
     )
     document = json.loads((experiment / "report" / "report.json").read_text())

@@ -65,7 +65,7 @@ def command(
     if errors:
         accepting = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
         n_errors = count_of(len(errors), "error")
-        echo(f"primary {job.primary}; {n_errors} in the data, see above; if meant: {accepting}")
+        echo(f"primary {job.primary}; {n_errors} in the data, see above; if intended: {accepting}")
         return 2
     n_cautions = len(plan_cautions) + len(model_cautions)
     echo(f"primary {job.primary}; {_count_findings([*reading_cautions, *data_findings], n_cautions)}")

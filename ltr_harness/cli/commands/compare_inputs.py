@@ -54,7 +54,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
             expected = "run folders, saved comparisons, files of scores, or tables"
             problems.append(Problem(text, found, expected))
     cautions = [
-        Caution("repeated-input", "warning", f"{path} is given {times} times and counts once")
+        Caution("repeated-input", "warning", f"{path} was given {times} times and counts once")
         for path, times in Counter(files).items()
         if times > 1
     ]
@@ -405,7 +405,7 @@ def _rescore(
         if evaluation is not None:
             computed_names |= dict.fromkeys(evaluation.metrics)
         rescored[run] = _rescored(run, stored_names, evaluation)
-    text = "not among the metrics of the runs; computed now from their stored scores"
+    text = "not among the runs' metrics, so it was computed from their stored scores"
     cautions = [Caution("computed-now", "note", text, place=", ".join(computed_names))]
     cautions += default_temperature_notes(unlearned, "all runs")
     return {path: [rescored.get(run, run) for run in runs] for path, runs in runs_of.items()}, cautions

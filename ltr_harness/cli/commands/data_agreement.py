@@ -43,12 +43,14 @@ Past A/B tests: `agreement`. Several judgments of training data: `data describe`
 @options.documents_of
 @options.method("confidence")
 @options.output("Write a page there.")
+@options.verbose
 @options.as_json
 def command(
     human: Path,
     judges: tuple[Path, ...],
     run: tuple[Path, ...],
     output: Path | None,
+    verbose: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -67,7 +69,7 @@ def command(
         confidence=confidence,
         **given,
     )
-    print_report(judge_page(found), as_json, output, ("html", "md", "json"))
+    print_report(judge_page(found), as_json, output, ("html", "md", "json"), verbose=verbose)
 
 
 def _named_files(paths: Sequence[Path], human: Path) -> dict[str, Path]:

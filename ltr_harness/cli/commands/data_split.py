@@ -260,4 +260,4 @@ def _copy_text(tables: Sequence[Delimited], part_of_row: NDArray[np.int64], targ
 
 def _other_number_of_records(path: Path) -> DataError:
     cure = "write the parts in another format, as with --format .parquet"
-    return DataError.at(path, "its rows cannot be told apart as text", cure=cure)
+    return DataError.at(path, "its rows cannot be separated as text", cure=cure)

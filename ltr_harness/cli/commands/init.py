@@ -277,7 +277,7 @@ def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
 def _refuse_negative(findings: Iterable[Caution], label: str) -> None:
     """Raise a DataError for labels below 0, with the rule that makes grades of them."""
     cure = f"--column 'relevance={{mode: quantiles, column: {label}, bins: 5}}' makes grades of them, and --column "
-    cure += "unjudged=-1 takes -1 for what nobody judged; spearman and mean_label take any label, in an experiment "
+    cure += "unjudged=-1 marks -1 as not judged; spearman and mean_label take any label, in an experiment "
     cure += "file of your own"
     negative = [finding for finding in findings if finding.kind == "negative-labels"]
     DataError.refuse(Problem(finding.place, finding.text, cure=cure) for finding in negative)
@@ -293,7 +293,7 @@ def _baselines(card: "DataCard", position: str | None) -> Baselines:
         lines.append(f"as-shown: the present ranking, by column {position!r}")
     elif presented is not None:
         models["as-shown"] = {"ranker": "feature", "feature": presented, "ascending": True}
-        lines.append(f"as-shown: the present ranking, by feature {presented!r}, the lowest first")
+        lines.append(f"as-shown: the present ranking, by feature {presented!r} (low values first)")
     best = _best_feature(card)
     if best is not None:
         line = f"{best.name!r} is the best single feature"

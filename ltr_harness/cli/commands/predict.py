@@ -48,7 +48,7 @@ def command(run: Path, data: Path, output: Path, threads: int | None, trust: boo
     from ltr_harness.experiments.runs.scoring import scoring_cautions
 
     if output.suffix not in _SUFFIXES:
-        raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
+        raise UsageError(f"{output}: unknown file type; expected one of {', '.join(_SUFFIXES)}")
     stored = with_model(run, trust)
     split = _read(data, stored.record, **reader)
     if output.suffix == ".run":

@@ -202,7 +202,7 @@ def estimate_of(
 ) -> Estimate:
     """The estimate with the t interval and test of its variance; none of a single unit, whose variance is NaN.
 
-    The interval is the test's. Of a one-sided test each end is a bound of its own at `confidence`, so that an
+    The interval is the test's. Of a one-sided test each end is a separate bound at `confidence`, so that an
     interval at 0.95 holds 0 where p is above 0.05, and nowhere else on that side.
     """
     if np.isnan(value) or np.isnan(variance):  # of a single unit

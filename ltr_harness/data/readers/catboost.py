@@ -100,7 +100,7 @@ def _read_description(path: Path) -> dict[int, tuple[str, str]]:
             problems.append(Problem(place, f"column {column!r}", "a column number, a tab, and what it is"))
         elif kind.lower() not in known_kinds:
             cure = did_you_mean(kind.lower(), known_kinds)
-            problems.append(Problem(place, f"unknown kind of column {kind!r}", cure=cure))
+            problems.append(Problem(place, f"unknown column type {kind!r}", cure=cure))
         elif int(column) in descriptions:
             problems.append(Problem(place, f"describes column {column} twice"))
         else:

@@ -70,7 +70,7 @@ class Delimited(OpenedTable):
         if "" in repeated_names:
             places = [str(number) for number, name in enumerate(self.columns, start=1) if not name]
             found = f"columns {shortened(places, SHOWN)} have no name"
-        raise DataError.at(f"{self.path}:{line}", found, "a name of its own for each column")
+        raise DataError.at(f"{self.path}:{line}", found, "a different name for each column")
 
     def missing_header(self) -> Problem | None:
         """Return the problem that at least half of the first row is numbers, unless they merely count columns."""

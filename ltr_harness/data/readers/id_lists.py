@@ -130,7 +130,7 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
         return list(documents.items())
     if not isinstance(documents, _ONE_LIST):
         expected = "a list of ids, the best first" if role == "run" else "a set of ids, or {document: grade}"
-        raise DataError.at(place, f"holds {type(documents).__name__} where documents should be", expected)
+        raise DataError.at(place, f"holds {type(documents).__name__} instead of documents", expected)
     if isinstance(documents, set | frozenset):
         if role == "run":
             raise DataError.at(place, "is a set, which has no order", "a list of ids, the best first")

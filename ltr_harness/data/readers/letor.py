@@ -37,7 +37,7 @@ from ltr_harness.errors import Caution, DataError, Problem
 IGNORED = Caution(
     "ignored-comments",
     "note",
-    "comments are ignored: they name no documents for certain, as `# docid = …` in every row would",
+    "comments are ignored: they do not name documents, as `# docid = …` in every row would",
 )
 
 
@@ -166,7 +166,7 @@ _LABEL = "a finite label, such as 0, 1, 2"
 # Kernel code -> what was found ({0} is the token), what was expected, the cure.
 _WORDS = {
     kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _LABEL, ""),
-    kernels.LABEL_MISSING: ("the label is {0}", _LABEL, "leave out rows that nobody judged"),
+    kernels.LABEL_MISSING: ("the label is {0}", _LABEL, "leave out rows that are not judged"),
     kernels.LABEL_INFINITE: ("the label is {0}", _LABEL, ""),
     kernels.QID_MISSING: (
         "{0} where the query id should be", "qid:… as the second entry of the row",

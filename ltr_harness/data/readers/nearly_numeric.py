@@ -46,7 +46,7 @@ def nearly_numeric(table: OpenedTable, names: Sequence[str]) -> list[Caution]:
     text = "; ".join(_sentence(column, table.path.name) for column in mixed_columns[:_IN_FULL])
     if further_names := [column.name for column in mixed_columns[_IN_FULL:]]:
         text += f"; likewise {shortened(further_names, _IN_FULL)}"
-    cure = f"{NUMBERS_ALONE}, and nothing where a value is missing"
+    cure = f"{NUMBERS_ALONE}, and empty cells where a value is missing"
     return [Caution("text-in-numbers", "warning", f"{text}: ignored as text", cure)]
 
 

@@ -194,7 +194,7 @@ def _stored_index(schema: Any) -> set[str]:
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
     if repeated_names := repeated(names):
         found = f"has two columns {shortened([repr(name) for name in repeated_names], 5)}"
-        raise DataError.at(path, found, "a name of its own for each column")
+        raise DataError.at(path, found, "a different name for each column")
 
 
 def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:

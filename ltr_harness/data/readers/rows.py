@@ -329,7 +329,7 @@ def _repeated_documents(rows: Rows, groups: QueryGroups, *, recurring: bool) -> 
         kinds = {True: "a candidate", False: "missed"}
         kind, kind_before = (kinds[bool(retrieved[each])] for each in (row, before[row]))
         found = f"{name} is {kind} here and {kind_before} at {earlier_place} ({count})"
-    cure = f"{cure}; rows without ids of their own need no `document_id`"
+    cure = f"{cure}; rows that have no ids need no `document_id`"
     raise DataError.at(rows.place(row), found, ONE_ROW_EACH, cure)
 
 

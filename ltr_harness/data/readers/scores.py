@@ -94,7 +94,7 @@ class ScoreTable:
             found += f" with {query}"
         found += f": say which is the {noun}"
         expected = "query_id, and document_id or row, which counts from 0 within the query"
-        cure = f"call the {noun}'s column {name}, or leave out what is neither {_BY_ORDER}"
+        cure = f"call the {noun}'s column {name}, or leave out other columns {_BY_ORDER}"
         raise DataError.at(self._table.path, found, expected, cure)
 
     def matched(

@@ -188,7 +188,7 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
                 if start.startswith(magic):
                     raise DataError.at(path, f"is {file_kind}", "a text file", cure)
             if not os.fstat(stream.fileno()).st_size:  # as the kernel's own files, such as those in /proc
-                raise DataError.at(path, "does not say its size", "a file on a disk", "copy it to one first")
+                raise DataError.at(path, "has no known size", "a file on a disk", "copy it to one first")
             return mapped(stream.fileno())
     except OSError as problem:
         raise unreadable(path, problem) from None

@@ -229,7 +229,7 @@ def read_run(path: str | Path, *, allow_repeats: bool = False) -> TrecRun:
     # whether the ranks, which nothing is computed from, tell another story than the scores
     ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
     if ranks is None:
-        text = "the ranks are not all numbers; only scores decide, so this changes nothing"
+        text = "the ranks are not all numbers; only scores are used, so this changes nothing"
         cautions.append(Caution("ranks-without-numbers", "note", text, place=str(lines.path)))
     else:
         n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
@@ -241,7 +241,7 @@ def read_run(path: str | Path, *, allow_repeats: bool = False) -> TrecRun:
             n = np.unique(codes[row][contrary]).size
         if n:
             finding = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
-            text = f"{finding}; the scores decide, higher first"
+            text = f"{finding}; scores are used, higher first"
             cautions.append(Caution("contradictory-ranks", "warning", text, place=str(lines.path)))
     tag = str(tags.values[tags.of_block[-1]])
     return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", cautions=tuple(cautions))

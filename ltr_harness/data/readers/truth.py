@@ -360,7 +360,7 @@ class _Join:
         added = self._values_of_added(None)
         if added is None:
             n = count_of(self.ids.size - values.size, "judged query")
-            found = f"queries have weights, and nothing says those of {n} without candidates"
+            found = f"queries have weights, but {n} without candidates have none"
             cure = "or leave them out with `no_candidates: skip`"
             raise DataError.at(self.dataset.source, found, "the column of `weight` in the judgments", cure)
         return np.concatenate((values, added))

@@ -76,7 +76,7 @@ def feature_cure(problem: NotNumeric, categorical: Sequence[str]) -> str:
     if problem.is_word:
         line = f"`categorical: [{', '.join(categorical)}]`"
         return f"{line} reads it as categories; or leave it out of `features:`"
-    return f"{NUMBERS_ALONE}, and nothing where a value is missing; or leave it out of `features:`"
+    return f"{NUMBERS_ALONE}, and empty cells where a value is missing; or leave it out of `features:`"
 
 
 def in_order(words: Sequence[str]) -> list[str] | None:

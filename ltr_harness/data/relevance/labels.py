@@ -364,7 +364,7 @@ def labels_of(
         is_young = labelling.young_rows(columns.timestamp)
         judged &= ~is_young
         if n_young := int(np.count_nonzero(is_young)):
-            text = f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels"
+            text = f"{count_of(n_young, 'document')} younger than {rule.maturity}, whose labels are still arriving"
             cautions.append(Caution("young-documents", "note", text))
     n_unjudged = int(np.count_nonzero(~judged))
     if not n_unjudged:

@@ -22,7 +22,7 @@ PropensityByRank = dict[int, tuple[float, float]]
 
 _CLICKS = 25  # fewer at a rank, and its propensity is off by a fifth or more
 _SIGMAS = 5  # a shuffle this far from uniform is none
-_ORDINARY = "clicks by rank of an ordinary log are not propensities: run the experiment, or give a table"
+_ORDINARY = "clicks by rank of an ordinary log are not propensities; run the experiment, or give a table"
 
 
 def estimated(rule: Propensity) -> Propensity:
@@ -297,7 +297,7 @@ def effective_weight(weights: Floats, clip: float) -> Caution:
     n, total = int(np.count_nonzero(weights)), float(weights.sum())
     clipped = float(weights[weights >= 1 / clip].sum()) / total if total else 0.0
     text = (
-        f"{count_of(n, 'document')} with events weigh as much as {effective_size(weights):,.1f} that were looked at "
-        f"alike; {clipped:.0%} of the weight is at the clip of {clip:g}"
+        f"{count_of(n, 'document')} with events weigh as much as {effective_size(weights):,.1f} seen equally "
+        f"often; {clipped:.0%} of the weight is at the clip of {clip:g}"
     )
     return Caution("effective-weight", "note", text, place="relevance")

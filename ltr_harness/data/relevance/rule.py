@@ -477,7 +477,7 @@ def event_counts(shares: Mapping[str, float]) -> Iterator[Caution]:
     yield Caution(
         EVENT_COUNTS,
         "warning",
-        f"above 1: {listed}: counts of many users, of which being above 0 says little",
+        f"above 1 ({listed}), so they count many users, and being above 0 means little",
         f"make grades of a rate, such as clicks per impression, {rate}; or of counts, by `count: log1p` or by steps: "
         f"`ladder: [{{when: {first} >= 10, grade: 1}}]`",
     )

@@ -124,7 +124,7 @@ def _refuse_inputs(inputs: Inputs, *, is_metric_named: bool) -> None:
     if len(inputs.primaries) > 1 and not is_metric_named:
         raise NotComparableError.at(
             "",
-            f"the runs declare different primary metrics: {', '.join(inputs.primaries)}",
+            f"the runs have different primary metrics: {', '.join(inputs.primaries)}",
             "one metric, and one K, that decides",
-            f"name it first: metrics={inputs.primaries[:1]!r}",
+            f"list it first: metrics={inputs.primaries[:1]!r}",
         )

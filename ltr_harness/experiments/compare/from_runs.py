@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness._util.text import count_of
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.contrasts import SystemResult, text_ids
 from ltr_harness.data.arrays import Floats, Texts
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
@@ -247,7 +247,8 @@ def _pool_runs(
             ", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing)
         )
         text = (
-            f"{name} is compared over seeds {present_seeds}; seed {missing_seeds} of other models is missing"
+            f"{name} is compared over {plural('seed', len(replicates))} {present_seeds}; "
+            f"{plural('seed', len(missing))} {missing_seeds} of other models {plural('is', len(missing))} missing"
         )
         cautions.append(Caution("seeds-missing", "warning", text))
     fold_names = experiment.fold_names if with_folds else {}
@@ -448,7 +449,7 @@ def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
         text += f". Not tuned: {', '.join(rest)}"
     cautions = [Caution("tuning-budgets", "note", text)]
     if len({(searches[0].trials, searches[0].minutes) for searches in tuned.values()}) > 1:
-        text = "the tuned models had different budgets: a difference may come from the search, not from the models"
+        text = "the tuned models had different budgets: a difference may come from the search instead of the models"
         cautions.append(Caution("other-budgets", "warning", text))
     return cautions
 

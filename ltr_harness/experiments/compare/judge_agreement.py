@@ -248,7 +248,7 @@ def _read_judges(
     name = _name_of(human, "human")
     sources = {name: human, **named_judges}
     if len(sources) < 1 + len(named_judges):
-        raise UsageError(f"a judge is called {name}, as the human is; expected a name of its own for each")
+        raise UsageError(f"a judge is called {name}, like the human; expected a different name for each")
     reference, *tables = all_of(
         [partial(qrels_by_rule, value, label_rule, label) for label, value in sources.items()]
     )
@@ -271,7 +271,7 @@ def _split_by_judge(value: Any, judge_column: str) -> dict[str, pd.DataFrame]:
     else:
         table = table_in_memory(collected(value), "human")
     if table is None:
-        found = f"is no table, and {judge_column!r} names a column"
+        found = f"is not a table, but {judge_column!r} names a column"
         raise DataError.at(str(value)[:60], found, "a CSV, Parquet or Arrow table, or a frame")
     if judge_column not in table.columns:
         columns = shortened(table.columns, 8)

@@ -347,7 +347,7 @@ def _cautions(results: Sequence[MetricOnline], tested_if: str | None) -> Iterato
         if result.correlation is None:
             text = (
                 f"{count_of(n, 'experiment')} with these standard errors leave the correlation of true effects open; "
-                "no number is given that depends on it"
+                "numbers that depend on it are left out"
             )
             yield Caution("open-correlation", "warning", text, place=result.metric)
         if tested_if is None and min(result.offline) > 0:
@@ -358,13 +358,13 @@ def _cautions(results: Sequence[MetricOnline], tested_if: str | None) -> Iterato
             cure = f"--tested-if '{result.metric} > 0' corrects for that rule"
             yield Caution("winners-alone", "warning", text, cure, result.metric)
     if tested_if is None:
-        yield Caution("tested-ideas", "note", "the numbers are of ideas like those that were tested")
+        yield Caution("tested-ideas", "note", "the numbers are about ideas like those that were tested")
         return
     rule = next(result.metric for result in results if result.corrected)
     text = f"corrected for tests of experiments with {tested_if} alone"
     yield Caution("corrected-selection", "note", text, place=rule)
     if names := ", ".join(result.metric for result in results if not result.corrected):
-        text = "not corrected for that rule; the numbers are of tested experiments"
+        text = "not corrected for that rule; the numbers are about tested experiments"
         yield Caution("uncorrected-selection", "warning", text, place=names)
 
 

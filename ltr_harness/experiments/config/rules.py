@@ -273,7 +273,7 @@ def estimate_rules(
                 found = f"{metric} leaves out queries without an event, so its mean is not an estimate of relevance"
                 yield Violation(path, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:
-                found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
+                found = f"{metric} asks only whether a label is above 0: it counts events whatever their rank"
                 cure = f"use dcg(gain=linear,empty=zero){k}"
                 yield Violation(path, found, "a metric of graded labels", cure)
 

@@ -262,7 +262,7 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
     name = name or str(path)
     try:
         if path.is_fifo():
-            text = f"{printable(name)} is a pipe: waiting for what is written to it"
+            text = f"{printable(name)} is a pipe: waiting for its writer"
             log.warning(Caution("waiting-for-a-pipe", "note", text))
         text = _content(path, name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
@@ -282,7 +282,7 @@ def _content(path: Path, name: str) -> bytes:
         content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end
     if len(content) > _LARGEST:
         most = f"{size / 2**20:,.0f} MiB" if size else f"more than {_LARGEST >> 20} MiB"
-        found = f"is {most}, which no experiment is"
+        found = f"is {most}, too large for an experiment"
         raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
     return content
 

@@ -35,11 +35,11 @@ def dependence(dataset: RankingDataset, *, by_time: bool, unit: str | None) -> l
     found = []
     time, user = time_column(dataset), dataset.columns.get("user")
     if time is not None and not by_time:
-        text = f"queries have a time ({time}), and shuffled folds train on queries that came after those they test on"
+        text = f"queries have a time ({time}), and shuffled folds train on queries that came after the tested ones"
         cure = f"`{folds_in_time(dataset, time)}` trains on the past{_as_attribute(dataset, time)}"
         found.append(Caution("queries-in-time", "note", text, cure))
     if user is not None and unit is None:
-        text = f"queries have a user ({user}), and those of one user are not independent"
+        text = f"queries have a user ({user}), and queries of one user are not independent"
         cure = f"`compare: {one_line_yaml({'unit': user})}` counts users{_as_attribute(dataset, user)}"
         found.append(Caution("queries-of-users", "note", text, cure))
     return found

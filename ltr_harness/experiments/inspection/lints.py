@@ -88,7 +88,7 @@ def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caut
     """Return a caution where the order of a split's candidates decides little of a metric."""
     room = headroom(metric, judgments)
     text = "" if room is None else room.little_to_gain(str(metric))
-    cure = "compare shares of what can be gained; a smaller K, or more candidates a query, leave more to gain"
+    cure = "compare shares of the possible gain, or use a smaller K or more candidates per query"
     return [Caution(LITTLE_TO_GAIN, "warning", text, cure, name)] if text else []
 
 
@@ -102,8 +102,8 @@ def nearly_all_relevant(name: str, judgments: Judgments, metric: Metric | None =
     if share < RELEVANT_SHARE or labels.min() < 0 or labels.min() == labels.max():
         return []
     of_metric = "a metric of relevant or not" if metric is None else str(metric)
-    text = f"{share:.0%} of the documents have a label {above}, which leaves {of_metric} little to tell apart"
-    cure = "map the labels so that most are 0 (`grades:`), or say where relevance begins, as in `mrr(relevant=3)`"
+    text = f"{share:.0%} of the documents have a label {above}, so {of_metric} has little to tell apart"
+    cure = "map the labels so that most are 0 (`grades:`), or set the first relevant grade, as in `mrr(relevant=3)`"
     return [Caution(NEARLY_ALL, "warning", text, cure, name)]
 
 
@@ -125,10 +125,10 @@ def _shared_queries(overlap: Overlap) -> Caution:
     place = f"{overlap.first} and {overlap.second}"
     if overlap.n_same_content:
         text += f"; {overlap.n_same_content:,} of them with identical rows"
-        cure = "divide by query: `ltr-harness data split`"
+        cure = "split by query: `ltr-harness data split`"
         return Caution("query-in-two-splits", "error", text, cure, place)
     text += "; their rows differ"
-    cure = "make sure that equal names mean different queries, or divide by query"
+    cure = "check that equal names stand for different queries, or split by query"
     return Caution("query-in-two-splits", "warning", text, cure, place)
 
 
@@ -141,7 +141,7 @@ def _shared_rows(overlap: Overlap, first: SplitCard, second: SplitCard) -> Cauti
     # the second's queries are like the first's by far more often than the first's are like each other
     most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
     if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
-        cure = "divide by query, each once: `ltr-harness data split`"
+        cure = "split by query, each once: `ltr-harness data split`"
         text += (
             f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
             f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
@@ -150,7 +150,7 @@ def _shared_rows(overlap: Overlap, first: SplitCard, second: SplitCard) -> Cauti
     # features that tell few documents apart are as often alike within the first
     by_chance = TIMES_SEEN * ((first.n_elsewhere + 1) / first.n_rows)
     severity: Severity = "warning" if share > max(SEEN_SHARE, by_chance) else "note"
-    cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
+    cure = "check whether they are the same documents, because a model ranks its own training rows too well"
     return Caution("identical-rows", severity, text, cure, place)
 
 
@@ -173,7 +173,7 @@ def _outcomes(split: SplitCard, features_option: str) -> Iterator[Caution]:
     rest = [feature for feature in split.features if not _leaks(split, feature)]
     sure = [feature.name for feature in rest if feature.n_only_relevant or feature.auc > OUTCOME]
     likely = [feature.name for feature in rest if feature.tells_relevant and feature.name not in sure]
-    fact = "other than 0 in nearly all relevant documents and in few others"
+    fact = "non-zero in nearly all relevant documents and in few others"
     yield from _feature_cautions(
         likely, "outcome-feature", "warning", split.name, "is", fact, _outcome_cure(likely, features_option)
     )
@@ -181,7 +181,7 @@ def _outcomes(split: SplitCard, features_option: str) -> Iterator[Caution]:
 
 def _named_outcomes(split: SplitCard, features_option: str) -> Iterator[Caution]:
     names = [name for name in split.feature_names if is_outcome(name)]
-    cure = f"leave out columns unknown before the query: {features_option}"
+    cure = f"leave out columns that are unknown before the query: {features_option}"
     fact = "like an outcome" if len(names) == 1 else "like outcomes"
     yield from _feature_cautions(names, "outcome-feature", "warning", split.name, "looks", fact, cure)
 
@@ -192,8 +192,8 @@ def _inverted_labels(split: SplitCard) -> Iterator[Caution]:
     lowest = split.dataset.groups.min(split.dataset.labels)
     if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
         zero = '"0": 0, ' if 0 in split.grades else ""
-        best = "1 is the best there, and the worst label here"
-        text = f"the label {label} is named as a place in a list: {best}"
+        best = "as a place 1 is the best, as a label the worst"
+        text = f"the label {label} is named like a place in a list: {best}"
         cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
         yield Caution("inverted-label", "warning", text, cure, split.name)
 
@@ -209,10 +209,8 @@ def _unlike_columns(first: SplitCard, split: SplitCard) -> Iterator[Caution]:
     beyond = is_of_another_range(*_ranges(split), *_ranges(first))
     outside = [first.feature_names[column] for column in np.flatnonzero(beyond)]
     if outside:
-        text = (
-            f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
-        )
-        cure = "check whether both were made by the same code, with the same units"
+        text = f"values of {_names(outside)} in {split.name} exceed ten times their range in {first.name}"
+        cure = "check that both come from the same code and have the same units"
         yield Caution("other-range", "warning", text, cure, place)
 
 
@@ -237,11 +235,13 @@ def _places(split: SplitCard, features_option: str) -> Iterator[Caution]:
     option = ""
     if split.dataset.columns and split.dataset.positions is None:
         option = f" (then `position: {names[0]}`)"
-    leaks = f"it leaks where it is the list that users saw{option}"
-    cure = f"{leaks}, and is right where it is a first stage's rank: {_identity_cure(split, names, features_option)}"
+    leaks = f"it leaks if it is the list that users saw{option}"
+    cure = (
+        f"{leaks}, but is fine if it is a first stage's rank: {_identity_cure(split, names, features_option)}"
+    )
     reasons = [
         (by_fact, "counts", "the rows of most queries from 1 or 0 on, as ranks do"),
-        (by_name, "is", "named as a place in a list"),
+        (by_name, "is", "named like a place in a list"),
     ]
     yield from _joint_caution("position-feature", split.name, reasons, cure)
 
@@ -266,19 +266,19 @@ def _ids(split: SplitCard, features_option: str) -> Iterator[Caution]:
         (
             of_documents,
             "looks",
-            "like numbers of documents: whole, different in each row of a query, the same in other queries, and "
-            "their order is uninformative",
+            "like document numbers: whole, unique within a query, repeated in other queries, and in an "
+            "uninformative order",
         ),
         (
             [name for name in of_rows if name not in (*of_documents, *times)],
             "looks",
-            "like numbers of rows or documents: whole and nearly all different, and their order is uninformative",
+            "like row or document numbers: whole, nearly all unique, and in an uninformative order",
         ),
         (times, "looks", "like dates or times"),
-        (by_name, "is", "named as the number of a user, a document, a row or a day"),
+        (by_name, "is", "named like the number of a user, a document, a row or a day"),
     ]
     leave_out = _identity_cure(split, [*by_fact, *by_name], features_option)
-    cure = f"a model memorises what such a number stands for, and new queries have others: {leave_out}"
+    cure = f"a model memorises such numbers, and new queries have other ones: {leave_out}"
     yield from _joint_caution("id-feature", split.name, reasons, cure)
 
 
@@ -307,11 +307,11 @@ def _negative_labels(card: DataCard) -> Iterator[Caution]:
     lowest = min(split.dataset.judgments.lowest for split in splits)
     n_below = sum(n for split in splits for label, n in split.grades.items() if label < 0)
     rows = f"{n_below:,} of {count_of(sum(split.n_rows for split in splits), 'row')}"
-    text = f"labels go down to {lowest:g} ({rows} are below 0), and ndcg and other metrics want grades"
+    text = f"labels go down to {lowest:g} ({rows} are below 0), but ndcg and other metrics need grades"
     column = splits[0].dataset.columns.get("label", "COLUMN")
     rule = f"`relevance: {{mode: quantiles, column: {column}, bins: 5}}`"
     cure = (
-        f"{rule} makes grades of returns in a table, `unjudged: -1` takes -1 for what nobody judged; spearman and "
+        f"{rule} makes grades of returns in a table, `unjudged: -1` marks -1 as not judged; spearman and "
         "mean_label take any label"
     )
     yield Caution("negative-labels", "note", text, cure, ", ".join(split.name for split in splits))
@@ -331,10 +331,10 @@ def _grades(split: SplitCard) -> Iterator[Caution]:
     highest = float(judgments.pool.labels.max())
     are_values = judgments.lowest < 0  # such as returns
     if max(split.grades) == 0 and not are_values:
-        text, cure = "no document is relevant", "look at the labels"
+        text, cure = "no document is relevant", "check the labels"
         if highest > 0:
-            text = "no candidate is relevant: all relevant documents were missed"
-            cure = "look at the retrieval, and whether both sides spell document ids alike"
+            text = "no candidate is relevant, because retrieval missed all relevant documents"
+            cure = "check the retrieval, and that both sides spell document ids alike"
         yield Caution("nothing-relevant", "error", text, cure, split.name)
         return
     if not are_values:
@@ -345,7 +345,7 @@ def _grades(split: SplitCard) -> Iterator[Caution]:
         yield Caution("one-grade", "error", f"all {documents} have the same label", cure, split.name)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
-        cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
+        cure = "shuffle the rows, or use ties=expected, because tools that keep this order for ties inflate metrics"
         text = f"in {of_all} the documents are sorted by label"
         yield Caution("sorted-labels", "warning", text, cure, split.name)
     if not are_values:
@@ -366,7 +366,7 @@ def _barren_queries(split: SplitCard) -> Iterator[Caution]:
     share = split.n_without_relevant / split.n_queries
     if share > 0.1:
         of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
-        cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
+        cure = "compare only numbers with the same rule, because tools count such queries as 0, as 1 or not at all"
         text = f"{of_all} ({share:.0%}) have no relevant document"
         yield Caution("without-relevant-documents", "note", text, cure, split.name)
 
@@ -374,15 +374,15 @@ def _barren_queries(split: SplitCard) -> Iterator[Caution]:
 def _features(split: SplitCard, features_option: str) -> Iterator[Caution]:
     yield from _telling_features(split, features_option)
     constant = [feature.name for feature in split.features if feature.constant]
-    cure = "no harm; they could be left out"
+    cure = "harmless; they can be left out"
     yield from _feature_cautions(
         constant, "constant-features", "note", split.name, "has", "one value in all rows", cure
     )
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
-    fact, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
+    fact, cure = "another feature in all rows", "harmless to trees; importance is shared between the copies"
     yield from _feature_cautions(twins, "duplicate-features", "note", split.name, "repeats", fact, cure)
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
-    fact, cure = "missing in more than half of the rows", "check whether that is meant"
+    fact, cure = "missing in more than half of the rows", "check whether that is intended"
     yield from _feature_cautions(absent, "missing-values", "note", split.name, "is", fact, cure)
 
 
@@ -399,7 +399,7 @@ def _telling_features(split: SplitCard, features_option: str) -> Iterator[Cautio
         return
     rest = [feature for feature in split.features if feature.name not in names]
     only = [feature.name for feature in rest if feature.n_only_relevant]
-    fact = "other than 0 in relevant documents alone"
+    fact = "non-zero only in relevant documents"
     yield from _feature_cautions(
         only, "outcome-feature", "error", split.name, "is", fact, _outcome_cure(only, features_option)
     )
@@ -417,7 +417,7 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
         rows = f"{count_of(split.n_forced_ties, 'row')} ({share:.1%})"
         text = f"{rows} have the features of another row of their query, but another label"
         severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
-        cure = "no model of these features can tell them apart"
+        cure = "no model can tell them apart by these features"
         yield Caution("forced-ties", severity, text, cure, split.name)
     yield from _equal_rows(split)
     if split.n_single == split.n_queries:
@@ -430,7 +430,7 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
         text = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
         cure = "they are always ranked perfectly and lift every mean"
         if split.dataset.judgments.missed is not None:
-            cure = "no order of theirs is better than another"
+            cure = "every order of them is equally good"
         yield Caution("single-document-queries", "note", text, cure, split.name)
 
 
@@ -451,8 +451,8 @@ def _equal_rows(split: SplitCard) -> Iterator[Caution]:
     text = f"{count_of(split.n_equal_rows, 'row')} ({share:.1%}) {verb} another row of "
     text += f"their query, label included: {split.n_equal_relevant:,} of {count_of(n_relevant, 'relevant document')} "
     text += f"and {equal_others:,} of {n_others:,} others"
-    cure = "a join can do that, and repeated documents count several times: name the column of documents "
-    cure += "(`document_id`), which must differ within a query"
+    cure = "look for a join that repeats rows, since repeated documents count several times; or name the column of "
+    cure += "documents (`document_id`), which must differ within a query"
     yield Caution("equal-rows", "warning", text, cure, split.name)
 
 
@@ -494,10 +494,10 @@ def _outcome_cure(
 def _identity_cure(split: SplitCard, names: Sequence[str], features_option: str) -> str:
     """Return the cure for features that stand for a place or an id: left out, or named in the experiment's file."""
     if not split.dataset.columns:
-        return f"if that is not meant, {features_option}"
+        return f"if that is not intended, {features_option}"
     if len(names) == 1:
-        return f"leave it out ({features_option}), or name it under `features:` if it is meant"
-    return f"leave them out ({features_option}), or name them under `features:` if they are meant"
+        return f"leave it out ({features_option}), or name it under `features:` if it is intended"
+    return f"leave them out ({features_option}), or name them under `features:` if they are intended"
 
 
 def suspects(card: DataCard) -> set[str]:

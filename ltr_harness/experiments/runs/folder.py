@@ -58,7 +58,9 @@ def receive(files: Mapping[str, bytes], target: Path) -> Path:
             (folder / name).write_bytes(content)
         record = read_record(folder)
         if record is None or damaged_files(folder, record):
-            raise TrainingError(f"{target.name}: arrived damaged from its worker; run the command again")
+            raise TrainingError(
+                f"{target.name}: was damaged on its way from the worker; run the command again"
+            )
         return finish(folder, target, record)
 
 

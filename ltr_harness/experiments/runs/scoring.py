@@ -100,8 +100,8 @@ def other_ranges(features: Features, names: Sequence[str], ranges: pd.DataFrame)
     outside = trained["feature"][is_of_another_range(low, high, trained_low, trained_high)].tolist()
     if not outside:
         return []
-    text = f"values of {_features(outside)} reach more than {FAR} times as far as in training"
-    return [Caution("other-range", "warning", text, "check whether they are in the units of training")]
+    text = f"values of {_features(outside)} exceed {FAR} times their range in training"
+    return [Caution("other-range", "warning", text, "check that they have the units of training")]
 
 
 def missing_throughout(features: Features, record: Record) -> list[Caution]:
@@ -114,7 +114,7 @@ def missing_throughout(features: Features, record: Record) -> list[Caution]:
     if not names:
         return []
     text = f"{_features(names)} {plural('is', len(names))} missing in all {count_of(len(features), 'row')}"
-    return [Caution("missing-values", "warning", text, "check whether that is meant")]
+    return [Caution("missing-values", "warning", text, "check whether that is intended")]
 
 
 def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Caution]:

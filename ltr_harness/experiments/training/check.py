@@ -179,7 +179,7 @@ def _undefined_metrics(job: Job) -> list[Problem]:
         ]
     expected = "at least one query with a relevant document"
     return [
-        Problem(part.source, f"{metric} is undefined for every query", expected, "look at the labels")
+        Problem(part.source, f"{metric} is undefined for every query", expected, "check the labels")
         for metric, part in undefined
     ]
 

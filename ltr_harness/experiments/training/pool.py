@@ -134,7 +134,7 @@ def refuse_in_worker() -> None:
     """Refuse to begin in a process that is being started, and imports the script that started it."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError(
-            f"a worker process is asked to start workers of its own: {MAIN_GUARD}; or use workers=1"
+            f"a worker process is asked to start further workers: {MAIN_GUARD}; or use workers=1"
         )
 
 

@@ -70,7 +70,7 @@ def reproduce(
     run = load_run(path, trust=trust)
     record = run.record
     if record.status != "complete":
-        raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
+        raise UsageError(f"{path}: this run failed ({record.error}); so there is nothing to reproduce")
     run.require_test()
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(run, data_root)

@@ -252,7 +252,7 @@ def opened(job: Job, study: StudyRecord, *, restart: bool = False) -> Iterator[S
         lock = FileLock(folder / LOCK, timeout=0).acquire()
     except Timeout:
         raise TrainingError(
-            f"{study} is being tuned by another process in {folder}; run the same command again once that has ended"
+            f"{study} is being tuned by another process in {folder}; run the same command again when that has ended"
         ) from None
     with lock:
         if restart:
@@ -286,12 +286,12 @@ def _resumed(job: Job, study: StudyRecord) -> Search:
     except Exception as problem:  # whatever Optuna and its database make of a damaged file
         (folder / name).replace(folder / f"{name}.damaged")
         log.warning(
-            Caution("damaged-file", "warning", f"{folder / name} is damaged ({problem}): it is put aside")
+            Caution("damaged-file", "warning", f"{folder / name} is damaged ({problem}): it is set aside")
         )
         search, n_trials = begin()
     n_lost = 0 if record is None else len(record.trials) - n_trials
     if n_lost > 0:
-        text = f"{count_of(n_lost, 'trial')} lost from {name}: made again"
+        text = f"{count_of(n_lost, 'trial')} lost from {name} and repeated"
         log.warning(Caution("lost-trials", "note", text, place=str(folder)))
     return search
 

@@ -130,7 +130,7 @@ def worse_than_random(metric: str, random: Floats, values: Floats, place: str = 
     defined = ~np.isnan(values - random)
     text = f"{metric} is {values[defined].mean():.4f}, and a random order of the candidates has "
     text += f"{random[defined].mean():.4f}"
-    return Caution(WORSE_THAN_RANDOM, "warning", text, "are labels or scores upside down?", place)
+    return Caution(WORSE_THAN_RANDOM, "warning", text, "check whether labels or scores are reversed", place)
 
 
 def is_computed_column(name: str) -> bool:

@@ -31,7 +31,7 @@ def section(data: ReportData) -> list[Block]:
             ),
             Column("Fit, s", "seconds", hint=fit_hint): lambda model_cost: model_cost.fit_seconds,
             Column("Trees", "count"): lambda model_cost: model_cost.trees,
-            Column("Leaves", "count", hint="Of all trees together."): lambda model_cost: model_cost.leaves,
+            Column("Leaves", "count", hint="Leaves of all trees."): lambda model_cost: model_cost.leaves,
             Column("Score, µs per row", "number", hint=score_hint): lambda model_cost: (
                 model_cost.microseconds_per_row
             ),

@@ -100,7 +100,7 @@ def cutoffs(data: ReportData) -> list[Block]:
     title = (
         f"Difference in {base} to {data.baseline} at each K, with {joint}{data.confidence_label} intervals"
     )
-    note = "Both models are measured at the same K, so each point is a comparison of its own."
+    note = "Both models are measured at the same K, so each point is a separate comparison."
     names = list(words_of)
     chart = Chart("difference_over_k", title, _cutoff_spec(data, names, pairs), description)
     return [Heading("Difference over K", finding=_cutoff_finding(pairs)), Paragraph(note, "note"), chart]

@@ -141,7 +141,7 @@ def _difference_chart(data: ReportData, periods: list[PeriodResult], folds: list
     spec = charts.wide(rows, 150, autosize=charts.FIT, layer=layers)
     if len(points) > 1:  # panels have the names above them
         spec = charts.small_multiples(list(points), rows, {"layer": layers}, y_axis_width=44)
-        title += ", each model on a scale of its own"
+        title += ", each model on its own scale"
     descriptions = []
     for name, model_points in points.items():
         n_above = sum(point["value"] > 0 for point in model_points)
@@ -190,7 +190,7 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
     near_rows = [row for row in folds if row.model in near_names]
     axis = axis_of(end for row in near_rows for end in (row.difference_ci_low, row.difference_ci_high))
     over = data.comparison.method.unit or "query"
-    caution = "each by itself: a fold picked after looking proves less"
+    caution = "each by itself; a fold that is picked afterwards proves less"
     return Table.of(
         "folds",
         f"The test parts of the folds in time at {data.weighted}{data.primary}, against {data.baseline}.",

@@ -53,7 +53,7 @@ def section(data: ReportData) -> list[Block]:
         return []
     introduction = (
         f"Against {data.baseline}. Single queries prove nothing about a model; they show which "
-        "kind of query to look at. Values are averages over seeds. "
+        "queries to look at. Values are averages over seeds. "
     )
     if data.rows is None:
         introduction += "The scores of their documents are not stored, so the ranked lists cannot be shown."

@@ -48,7 +48,7 @@ def section(data: ReportData) -> list[Block]:
     introduction = Paragraph(
         f"The paired differences within parts of the query set. Intervals and p-values of the {len(tested)} are joint "
         f"at {data.confidence_label} confidence, so a part may be picked out after looking. "
-        "A part that is not distinguishable is small more often than equal."
+        "*Not distinguishable* usually means too few queries, not equality."
     )
     return [heading, introduction, *answers]
 

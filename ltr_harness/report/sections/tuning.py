@@ -93,7 +93,7 @@ def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
         budget = next(iter(budgets.values()))
     metrics = sorted({search.facts.metric for search in searches})
     pruned_hint = "Ended early: below the median of earlier trials at the same round."
-    validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial.")
+    validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Value of the chosen trial.")
     test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
     return Table.of(
         "tuning",
@@ -106,7 +106,7 @@ def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
             Column("Complete", "count"): lambda search: search.facts.n_complete,
             Column("Pruned", "count", hint=pruned_hint): lambda search: search.facts.n_pruned,
             Column("Failed", "count"): lambda search: search.facts.n_failed,
-            Column("Time, s", "seconds", hint="Of all trials together."): lambda search: search.facts.seconds,
+            Column("Time, s", "seconds", hint="Time of all trials."): lambda search: search.facts.seconds,
             Column("Chosen trial", "count", hint="Counted from 0."): lambda search: search.facts.trial,
             validation: lambda search: search.facts.value,
             test: lambda search: search.test,

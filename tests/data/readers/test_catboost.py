@@ -57,7 +57,7 @@ def test_the_description_is_one_of_the_files_that_are_read(tmp_path: Path) -> No
         ("0\tLabel\n", "0 columns are GroupId; expected exactly one"),
         ("0\tLabel\n1\tGroupId\n2\tLabel\n", "2 columns are Label; expected exactly one"),
         ("zero\tLabel\n", "pool.cd:1: column 'zero'; expected a column number, a tab, and what it is"),
-        ("0\tLable\n", "unknown kind of column 'Lable'; did you mean 'label'"),
+        ("0\tLable\n", "unknown column type 'Lable'; did you mean 'label'"),
         ("0\tLabel\n0\tGroupId\n", "pool.cd:2: describes column 0 twice"),
         (CD + "9\tNum\n", "describes column 9; expected columns 0 to 5, which pool.tsv has"),
         (CD + "2\tNum\tcolour\n", "names 'colour' twice"),

@@ -261,7 +261,7 @@ def test_files_of_the_kernel(tmp_path: Path) -> None:
         lambda: read_scores("/proc/self/status", judgments),
     ):
         assert refusal(read) == (
-            "/proc/self/status: does not say its size; expected a file on a disk; copy it to one first"
+            "/proc/self/status: has no known size; expected a file on a disk; copy it to one first"
         )
     assert "/proc/self/status: is not a Parquet file" in refusal(
         lambda: Parquet().read(["/proc/self/status"], tmp_path)

@@ -103,7 +103,7 @@ def test_several_rankings_of_lists_under_names_and_in_a_list() -> None:
         (RELEVANT, {"q1": ["d1", 2.5]}, "run['q1'][1]: is '2.5', a float; expected an id"),
         (RELEVANT, {"q1": ["d1", {"text": "t"}]}, "run['q1'][1]: has text; expected an id"),
         (RELEVANT, {"q1": []}, "has no rows"),
-        ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int where documents should be"),
+        ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int instead of documents"),
         (RELEVANT, [{"query_id": "q1", "answer": ["a"]}], "no column is the document"),
         (
             RELEVANT,

@@ -325,7 +325,7 @@ def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.Monke
         ({"q": {"\ud800": 1}}, "qrels: an id is not Unicode text (a lone surrogate); expected text"),
         (
             {"q": 3},
-            "qrels['q']: holds int where documents should be; expected a set of ids, or {document: grade}",
+            "qrels['q']: holds int instead of documents; expected a set of ids, or {document: grade}",
         ),
         (
             {1: {"d": 1}, "1": {"d": 2}},

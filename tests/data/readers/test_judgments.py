@@ -277,7 +277,7 @@ def test_judgments_that_cannot_be_matched_are_refused() -> None:
         match=r"judges none of its rows, .*'x'; expected the same ids in both; it begins with .*'X'",
     ):
         from_frame(ROWS, features=["bm25"], judgments={"a": {"X": 1}, "A": {"x": 1}})
-    with pytest.raises(DataError, match="nothing says those of 1 judged query without candidates"):
+    with pytest.raises(DataError, match="but 1 judged query without candidates have none"):
         from_frame(ROWS, features=["bm25"], weight="weight", judgments=TRUTH)
     flagged = from_frame(ROWS, features=["bm25"], judgments=TRUTH)
     with pytest.raises(DataError, match="`retrieved` and judgments both say what was missed"):

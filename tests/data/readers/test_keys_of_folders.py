@@ -136,7 +136,7 @@ def test_a_key_that_is_also_a_column_is_refused(tmp_path: Path) -> None:
         # only one file has both, and not the first
         (part if shop == 2 else part.drop(columns="shop")).to_parquet(folder / "part-0.parquet")
     problem = (
-        f"{tmp_path}/parts/shop=2/part-0.parquet: has the column 'shop', which is a key of its folder, too; expected "
+        f"{tmp_path}/parts/shop=2/part-0.parquet: has the column 'shop', which is also a key of its folder; expected "
         "it once; write the files without it, or rename the folders shop=…"
     )
     for read in (

@@ -23,7 +23,7 @@ ROWS = pd.DataFrame(
     }
 )
 PRICES = [f"{price:.2f}" for price in np.arange(2000) / 3]
-CURE = "write numbers alone, with a decimal point, and nothing where a value is missing"
+CURE = "write numbers alone, with a decimal point, and empty cells where a value is missing"
 
 
 def from_door(door: str, frame: pd.DataFrame, folder: Path) -> tuple[RankingDataset, str, int]:

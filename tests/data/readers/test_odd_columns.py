@@ -125,7 +125,7 @@ def test_an_odd_column_is_named(tmp_path: Path, case: str, kind: str) -> None:
 def test_two_columns_of_one_name(tmp_path: Path, kind: str) -> None:
     columns = [*GOOD.values(), [1, 2, 3]]
     table = pa.table([pa.array(column) for column in columns], names=[*GOOD, "f"])
-    with pytest.raises(DataError, match="has two columns 'f'; expected a name of its own for each column"):
+    with pytest.raises(DataError, match="has two columns 'f'; expected a different name for each column"):
         read_table(table, kind, tmp_path)
 
 

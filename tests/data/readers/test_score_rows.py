@@ -120,7 +120,7 @@ def test_columns_that_could_be_ids_and_are_not_used_are_refused(
             refusal(tmp_path, text.format(*columns.split(",")), documents=documents)
             == f"score.csv: {said}; expected query_id, and document_id or row, which counts from 0 within the query; "
             f"call the {'query' if 'query' in said else 'document'}'s column "
-            f"{'query_id' if 'query' in said else 'document_id'}, or leave out what is neither if the rows stand in "
+            f"{'query_id' if 'query' in said else 'document_id'}, or leave out other columns if the rows stand in "
             "the order of the data"
         )
 

@@ -130,7 +130,7 @@ def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
     text = "1 Q0 a 2 9 t\n1 Q0 b 1 3 t\n2 Q0 a 1 9 t\n2 Q0 b 2 3 t\n3 Q0 a 5 1 t\n3 Q0 b 1 1 t\n"
     run = read_run(write(text))  # query 3: equal scores may be in any order
     assert tuple(map(str, run.cautions)) == (
-        f"{run.path}: ranks contradict the scores in 1 of 3 queries; the scores decide, higher first",
+        f"{run.path}: ranks contradict the scores in 1 of 3 queries; scores are used, higher first",
     )
     (caution,) = read_run(write("1 Q0 a - 9 t\n")).cautions
     assert "the ranks are not all numbers" in caution.text

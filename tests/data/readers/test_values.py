@@ -84,7 +84,7 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     assert learned.groups.ids.tolist() == data.groups.ids[:1].tolist()
     assert learned.groups.sizes.tolist() == [2]
     assert learned.judgments.judged is None
-    assert learned.cautions[-1].text == "nothing is learned from 3 documents that nobody judged"
+    assert learned.cautions[-1].text == "training ignores 3 documents that are not judged"
     # judged@2 of a: of its first two one is judged; bpref knows one judged non-relevant document, below the relevant
     found = evaluate_bound(
         bind([parse_metric("judged@2"), parse_metric("bpref")], data.judgments), data.features[:, 0]
@@ -247,7 +247,7 @@ def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:
     assert fold.train.labels.tolist() == [2, 0]
     assert fold.facts["train"].n_rows == 2
     assert fold.test.labels.tolist() == [2, 0, 0, 0, 0]
-    assert "nothing is learned from 3 documents that nobody judged" in map(str, fold.train.cautions)
+    assert "training ignores 3 documents that are not judged" in map(str, fold.train.cautions)
 
 
 HUGE = ["1e137", "-inf", "1", "-3.5e38", "1.7976931348623157e+400"]

@@ -123,7 +123,7 @@ def test_cures_by_the_role_of_the_column(tmp_path: Path) -> None:
     flag, price, label = str(error.value).splitlines()
     assert flag.endswith("`categorical: [flag]` reads it as categories; or leave it out of `features:`")
     assert "'$1', '$2', '1,234.5'" in price
-    assert "write numbers alone, with a decimal point, and nothing where a value is missing" in price
+    assert "write numbers alone, with a decimal point, and empty cells where a value is missing" in price
     assert label.endswith("write numbers alone, with a decimal point, or leave such rows out")
 
 

@@ -102,7 +102,7 @@ def test_clicks_over_propensities_by_hand() -> None:
     assert tuple(map(str, data.cautions[-2:])) == (
         "labels by `relevance`: the highest weight among the events that happened (click 1) over the probability that "
         "users examined its rank (by a given table; at least 0.2)",
-        "relevance: 4 documents with events weigh as much as 3.1 that were looked at alike; 42% of the weight is at "
+        "relevance: 4 documents with events weigh as much as 3.1 seen equally often; 42% of the weight is at "
         "the clip of 0.2",  # 12² / (1 + 16 + 4 + 25), 5 / 12
     )
 
@@ -222,7 +222,7 @@ def experiment(folder: Path, rule: dict[str, Any], metric: str, **models: Any) -
         ),
         (
             "mrr",
-            "mrr@4 asks only whether a label is above 0: it counts what happened, whatever its rank; expected a metric "
+            "mrr@4 asks only whether a label is above 0: it counts events whatever their rank; expected a metric "
             "of graded labels; use dcg(gain=linear,empty=zero)@4",
         ),
     ],
@@ -234,7 +234,7 @@ def test_metrics_that_labels_are_no_estimates_for(tmp_path: Path, metric: str, m
     config = {"columns": {"rank": "rank"}, "relevance": RULE, "metrics": ["mrr@4"]}
     with pytest.raises(ConfigError) as error:
         monitor(config, log=lists([[1, 0, 0, 0]]))
-    assert "mrr@4 with relevance.mode ips: it counts what happened, whatever its rank" in str(error.value)
+    assert "mrr@4 with relevance.mode ips: it counts events whatever their rank" in str(error.value)
     assert "empty: skip with relevance.mode ips: the mean is not an estimate of relevance" in str(error.value)
 
 

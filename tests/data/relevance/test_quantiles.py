@@ -137,7 +137,7 @@ def test_a_column_of_text_is_named(tmp_path: Path) -> None:
 def test_monitor_refuses_the_mode() -> None:
     log = pd.DataFrame({"query_id": [1], "item_id": [2], "rank": [1], "ret": [0.5]})
     config = {"columns": {"rank": "rank"}, "metrics": ["ndcg@1"], "relevance": RULE}
-    with pytest.raises(ConfigError, match="mode quantiles: a log holds what was shown alone"):
+    with pytest.raises(ConfigError, match="mode quantiles: a log has only shown documents"):
         monitor(config, log=log, baseline=log)
 
 

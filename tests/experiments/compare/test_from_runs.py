@@ -103,7 +103,7 @@ def test_failed_runs_missing_seeds_and_folds_are_said(write_run: WriteRun) -> No
     assert [*map(str, cautions)] == [
         "torn: fold2, seed 2 failed: ran out of memory",
         "torn: seed 2 is left out: no run for fold fold2",
-        "torn is compared over seeds 1; seed 2 of other models is missing",
+        "torn is compared over seed 1; seed 2 of other models is missing",
         "lost: fold2, seed 1 failed: ran out of memory",
         "lost: seed 1 is left out: no run for fold fold2",
         "lost is left out: it has no run for every fold",

@@ -106,14 +106,14 @@ class TestEvaluations:
         found = weighted_comparison([3, 1])
         (note,) = map(str, found.cautions)
         assert note.startswith(
-            "means, tests and intervals are weighted by query_weight: 2 queries tell as much as 2"
+            "means, tests and intervals are weighted by query_weight: 2 queries count as 2"
         )
         assert found.summary("a").mean == 0.625  # (3 * 1/2 + 1 * 1) / 4
         assert np.isnan(found.summary("a").ci_low), "16 / 10 queries of equal weight have no spread"
         assert weighted_comparison([2, 2]).cautions == ()  # the same for all: the mean is the same
 
     def test_unknown_k_says_what_there_is(self) -> None:
-        with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is never comparable"):
+        with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is not comparable"):
             compare({"a": evaluation(1)}, metrics=["ndcg@20"])
 
 
@@ -331,7 +331,7 @@ class TestRuns:
     def test_two_experiments_at_two_k(self, write_run: WriteRun) -> None:
         one = write_run("a", table("ab", ndcg_10=[1, 0.5]), experiment="x")
         other = write_run("b", table("ab", ndcg_5=[1, 0.5]), experiment="y", primary="ndcg@10")
-        with pytest.raises(NotComparableError, match="b: ndcg@5 against ndcg@10 of a: never comparable"):
+        with pytest.raises(NotComparableError, match="b: ndcg@5 against ndcg@10 of a: not comparable"):
             compare(one, other)
 
     def test_runs_beside_evaluations(self, write_run: WriteRun) -> None:

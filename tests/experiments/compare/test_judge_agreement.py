@@ -167,7 +167,7 @@ def test_what_cannot_be_told_is_said() -> None:
         ({"q": {"a": 1}}, {"judges": {"q": {"a": -1}}}, "all grades are below 0"),
         ({"q": {"a": 1}}, {}, "no judge"),
         ({"q": {"a": 1}}, {"judges": {"human": {"q": {"a": 1}}}}, "a judge is called human"),
-        ({"q": {"a": 1}}, {"judge_column": "who"}, "is no table"),
+        ({"q": {"a": 1}}, {"judge_column": "who"}, "is not a table"),
         (
             pd.DataFrame({"query_id": ["q"], "doc_id": ["a"], "grade": [1]}),
             {"judge_column": "who"},

@@ -400,7 +400,11 @@ def test_a_line_that_is_indented_wrongly_is_told_by_how_much(
         ("train.csv", b"query_id,label\n" + b"1,2\n" * 20_000, "is not an experiment; expected a mapping"),
         ("train.txt", b"2 qid:1 1:0.5 2:1\n" * 20_000, "is not an experiment; expected a mapping"),
         ("train.parquet", b"PAR1\xff\xfe", "byte 4 is not UTF-8; expected UTF-8 text"),
-        ("train.tsv", b"0\t1\n" * (1 << 22), "is 16 MiB, which no experiment is; expected an experiment"),
+        (
+            "train.tsv",
+            b"0\t1\n" * (1 << 22),
+            "is 16 MiB, too large for an experiment; expected an experiment",
+        ),
     ],
 )
 def test_a_data_file_in_the_place_of_an_experiment(

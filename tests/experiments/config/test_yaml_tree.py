@@ -236,9 +236,7 @@ def test_a_pipe_is_waited_for_with_a_word(tmp_path: Path, caplog: pytest.LogCapt
     writer.start()
     assert read_yaml(pipe).as_python() == {"a": 1}
     writer.join()
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{pipe} is a pipe: waiting for what is written to it"
-    ]
+    assert [record.getMessage() for record in caplog.records] == [f"{pipe} is a pipe: waiting for its writer"]
 
 
 @pytest.mark.long
@@ -247,7 +245,7 @@ def test_of_a_device_no_more_is_read_than_an_experiment_has(tmp_path: Path) -> N
     (tmp_path / "e.yaml").symlink_to("/dev/zero")
     for path in (Path("/dev/zero"), tmp_path / "e.yaml"):
         tracemalloc.start()
-        with pytest.raises(ConfigError, match="is more than 8 MiB, which no experiment is"):
+        with pytest.raises(ConfigError, match="is more than 8 MiB, too large for an experiment"):
             read_yaml(path)
         assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
         tracemalloc.stop()

@@ -142,15 +142,15 @@ def test_a_query_whose_truth_was_missed_is_not_without_relevant_documents() -> N
 def test_lints_of_labels_with_missed_documents() -> None:
     all_missed = lint_lines(make_dataset([1, 0, 0] * 9, [3] * 9, [0, 1, 1] * 9))
     assert all_missed == {
-        "nothing-relevant": "error: no candidate is relevant: all relevant documents were missed; look at the "
-        "retrieval, and whether both sides spell document ids alike"
+        "nothing-relevant": "error: no candidate is relevant, because retrieval missed all relevant documents; "
+        "check the retrieval, and that both sides spell document ids alike"
     }
     steep = lint_lines(make_dataset([1, 0, 9] * 9, [3] * 9, [1, 1, 0] * 9))["steep-gain"]
     assert steep.startswith("warning: with exponential gain grade 9 (9 documents) weighs 511 times as much")
     equal = lint_lines(make_dataset([1, 1, 0] * 9, [3] * 9, [1, 1, 0] * 9))["one-grade"]
     assert equal.startswith("error: all candidates have the same label")
     single = lint_lines(make_dataset([1, 1, 0, 1] * 9, [2] * 18, [1, 0, 1, 1] * 9))["single-document-queries"]
-    assert single == "note: 9 of 18 queries have a single document; no order of theirs is better than another"
+    assert single == "note: 9 of 18 queries have a single document; every order of them is equally good"
     perfect = lint_lines(make_dataset([1, 0, 1] * 9, [1, 2] * 9, None))["single-document-queries"]
     assert perfect.endswith("they are always ranked perfectly and lift every mean")
 

@@ -60,10 +60,12 @@ def test_a_rank_that_users_saw_is_a_caution(name: str, whole_list: bool) -> None
     shown = SHOWN if whole_list else SHOWN + (SHOWN > 2)  # by its name where the list has gaps
     [caution] = cautions(frame(**{name: shown}))
     assert (caution.kind, caution.severity) == ("position-feature", "warning")
-    said = "counts the rows of most queries from 1 or 0 on" if whole_list else "is named as a place in a list"
+    said = (
+        "counts the rows of most queries from 1 or 0 on" if whole_list else "is named like a place in a list"
+    )
     assert said in caution.text
-    assert "leaks where it is the list that users saw" in caution.cure
-    assert "right where it is a first stage's rank" in caution.cure
+    assert "leaks if it is the list that users saw" in caution.cure
+    assert "fine if it is a first stage's rank" in caution.cure
     assert "`features: [bm25, price]`" in caution.cure
     assert cautions(frame(**{name: shown}), features=["bm25", "price", name]) == []
 
@@ -76,7 +78,7 @@ def test_a_rank_is_found_whatever_its_name(first: int) -> None:
     table = frame(x7=mixed).drop(columns=["query_id", "label"])
     unnamed = from_arrays(table, frame().label, query_ids=frame().query_id)
     [caution] = warnings(unnamed)
-    assert caution.cure.endswith("if that is not meant, write the files without it")
+    assert caution.cure.endswith("if that is not intended, write the files without it")
 
 
 def test_ranks_by_hand() -> None:
@@ -104,14 +106,14 @@ OF_QUERY = np.repeat(np.arange(N_QUERIES), N_ROWS)
         ("date", 20230101 + OF_QUERY % 28, "looks like dates or times"),
         ("d", 20230101 + OF_QUERY % 31, "looks like dates or times"),
         ("seen", 1_700_000_000 + 86_400 * OF_QUERY, "looks like dates or times"),
-        ("week", 1 + OF_QUERY % 40, "named as the number of a user, a document, a row or a day"),
-        ("customer", 4_000 + 7 * OF_QUERY % 31, "named as the number of a user"),
-        ("listing", 40_000 + 7_919 * ROWS % 10_007, "whole and nearly all different"),
-        ("listing", 40 + 7_919 * ROWS % 101, "like numbers of documents"),
-        ("row_number", ROWS, "whole and nearly all different"),
-        ("x7", ROWS, "whole and nearly all different"),
-        ("customerNo", OF_QUERY % 7, "named as the number of a user"),
-        ("account_key", OF_QUERY % 7, "named as the number of a user"),
+        ("week", 1 + OF_QUERY % 40, "named like the number of a user, a document, a row or a day"),
+        ("customer", 4_000 + 7 * OF_QUERY % 31, "named like the number of a user"),
+        ("listing", 40_000 + 7_919 * ROWS % 10_007, "whole, nearly all unique"),
+        ("listing", 40 + 7_919 * ROWS % 101, "like document numbers"),
+        ("row_number", ROWS, "whole, nearly all unique"),
+        ("x7", ROWS, "whole, nearly all unique"),
+        ("customerNo", OF_QUERY % 7, "named like the number of a user"),
+        ("account_key", OF_QUERY % 7, "named like the number of a user"),
     ],
 )
 def test_ids_and_times_are_a_caution(name: str, values: Any, said: str) -> None:
@@ -125,9 +127,9 @@ def test_ids_and_times_are_a_caution(name: str, values: Any, said: str) -> None:
 def test_all_of_a_kind_are_one_caution() -> None:
     [caution] = cautions(frame(week=OF_QUERY % 40, row_number=ROWS, date=20230101 + OF_QUERY % 28))
     assert caution.text == (
-        "feature row_number looks like numbers of rows or documents: whole and nearly all different, and their order "
-        "is uninformative; feature date looks like dates or times; feature week is named as the number of a user, a "
-        "document, a row or a day"
+        "feature row_number looks like row or document numbers: whole, nearly all unique, and in an uninformative "
+        "order; feature date looks like dates or times; feature week is named like the number of a user, a document, "
+        "a row or a day"
     )
 
 

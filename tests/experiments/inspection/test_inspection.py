@@ -229,8 +229,8 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
 @pytest.mark.parametrize(
     ("plant", "name", "message"),
     [
-        (_mark_picked, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone; check"),
-        (_keep_if_picked, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone"),
+        (_mark_picked, "outcome-feature", "error: train: feature 2 is non-zero only in relevant documents; check"),
+        (_keep_if_picked, "outcome-feature", "error: train: feature 2 is non-zero only in relevant documents"),
         (_told_apart, "outcome-feature", "warning: train: feature 2 alone tells relevant documents with an AUC"),
         (_leak, "leaking-feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
         (_sort, "sorted-labels", "warning: train: in 40 of 40 queries the documents are sorted by label"),
@@ -282,7 +282,7 @@ def test_columns_that_differ() -> None:
         features[:, 1] *= 100
 
     assert (
-        "values of feature 1 in test reach more than ten times as far"
+        "values of feature 1 in test exceed ten times their range"
         in lint_cautions(make_dataset(), make_dataset(times_hundred, prefix="b"))["other-range"][1]
     )
 

@@ -167,7 +167,7 @@ def test_a_sparse_matrix_is_no_array_of_another_shape() -> None:
 
 def test_a_feature_that_is_missing_throughout_is_said(run: Run) -> None:
     frame = rows_of(2)[FEATURES].assign(visits=np.nan)
-    found = "the feature visits is missing in all 400 rows; check whether that is meant"
+    found = "the feature visits is missing in all 400 rows; check whether that is intended"
     for rows in (frame, frame.to_numpy()):
         with pytest.warns(UserWarning, match=found):
             run.score(rows)
@@ -190,7 +190,7 @@ def test_predict_says_what_it_read_past(run: Run, tmp_path: Path, capsys: pytest
     assert run_command(cli, command) == 0
     err = capsys.readouterr().err
     assert "ignored 2 columns that lgbm was not trained on: colour, price" in err
-    assert "the feature visits is missing in all 400 rows; check whether that is meant" in err
+    assert "the feature visits is missing in all 400 rows; check whether that is intended" in err
 
 
 def test_values_in_other_units_are_said(
@@ -205,7 +205,7 @@ def test_values_in_other_units_are_said(
     rows = rows_of(2)
     run.score(rows[FEATURES])  # warnings are errors
     other = rows.assign(age=rows.age * 1000)
-    said = "values of the feature age reach more than 10 times as far as in training"
+    said = "values of the feature age exceed 10 times their range in training"
     with pytest.warns(UserWarning, match=said):
         run.score(other[FEATURES])
     with pytest.warns(UserWarning, match=said):

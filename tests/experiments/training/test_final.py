@@ -98,7 +98,7 @@ def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, ca
         final_experiment(loaded, [], "lgbm")
     split = config["data"]["splits"]
     two = config | {"data": {"reader": "parquet", "splits": {"one": split, "two": split}}}
-    with pytest.raises(UsageError, match="several splits, and each has test queries of its own"):
+    with pytest.raises(UsageError, match="several splits, each with other test queries"):
         final_experiment(load_experiment(two), [], "lgbm")
     assert run_command(cli, ["run", str(experiment), "--runs", str(tmp_path / "no"), "--final", "lgmb"]) == 2
     assert "'lgmb' is not a model" in capsys.readouterr().err

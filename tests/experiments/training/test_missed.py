@@ -159,7 +159,5 @@ def test_a_run_is_a_baseline_for_logs_that_say_what_was_missed(
     assert now.changes[0].production.value == pytest.approx(expected, rel=1e-12)
     assert now.changes[0].baseline.value == pytest.approx(run.record.metrics["ndcg@10"].mean, rel=1e-12)
     blind = {**config, "columns": {"query_id": "query", "score": "score"}}
-    with pytest.raises(
-        NotComparableError, match="counts documents that were missed, and production does not"
-    ):
+    with pytest.raises(NotComparableError, match="counts missed documents, and production does not"):
         monitor(blind, log=test[test.found == 1], baseline=run.path)

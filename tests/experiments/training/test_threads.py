@@ -48,7 +48,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
     assert (
-        f"caution: models.goss: goss gives another model with another number of threads (here {plans[0].threads})"
+        f"caution: models.goss: goss trains a different model with another number of threads (here {plans[0].threads})"
         in said
     )
     assert "caution: models.plain" not in said

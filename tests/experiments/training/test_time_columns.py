@@ -57,7 +57,7 @@ def test_whole_numbers_that_write_dates(tmp_path: Path) -> None:
     folds = fold_names(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
     assert folds == ["2024-01-11", "2024-01-21", "2024-01-31"]
     rows = rows_of(list(range(20240101, 20240141)))  # the 40th of January
-    with pytest.raises(DataError, match="nothing says whether they are seconds"):
+    with pytest.raises(DataError, match="which may be seconds"):
         fold_names(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
 
 

@@ -161,7 +161,7 @@ def test_the_configuration_is_read_back(tmp_path: Path) -> None:
 
 SPOILT: dict[str, tuple[Callable[[pd.Series], Any], str]] = {
     "two in a query": (lambda when: when.where(when.index != 7, "2024-05-05"), "query"),
-    "numbers": (lambda when: pd.to_datetime(when).astype("int64"), "nothing says whether they are seconds"),
+    "numbers": (lambda when: pd.to_datetime(when).astype("int64"), "which may be seconds"),
     "none": (lambda when: when.where(when.index // 6 != 3, ""), "query '3' has no when (1 such)"),
     "mixed zones": (
         lambda when: (when + "T05:00:00").where(when.index // 6 != 3, "2023-01-02T05:00:00+02:00"),
