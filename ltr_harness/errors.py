@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from ltr_harness._util.text import printable
+from ltr_harness._util.escapes import printable
 
 __all__ = [
     "Caution",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_harness._util.text import text_table
+from ltr_harness._util.tables import text_table
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm

@@ -4,9 +4,32 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from ltr_harness._util.text import four_decimals, p_text
-
 NumberFormat = Literal["metric", "difference", "p", "count", "percent", "relative", "number", "seconds"]
+
+
+def plain_number(value: float) -> str:
+    """Shortest text without exponent that reads back as the same number."""
+    import numpy as np  # slower than the rest of this module, which every command imports
+
+    return np.format_float_positional(value, trim="-")
+
+
+def four_decimals(value: float | None) -> str:
+    """A metric's value or mean, as tables of the terminal and of the report have it."""
+    return "–" if value is None or math.isnan(value) else f"{value:z.4f}"
+
+
+def p_text(p: float) -> str:
+    """A p-value as a reader should see it: never 0."""
+    if p != p:
+        return "n/a"
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_equals(p: float) -> str:
+    """A p-value with its sign of equality."""
+    return f"p = {p_text(p)}".replace("= <", "< ")
+
 
 MISSING = four_decimals(None)
 

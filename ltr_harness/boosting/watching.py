@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, printable
+from ltr_harness._util.escapes import printable
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import (
     Stopper,
     StoppingCallback,

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ltr_harness._util.escapes import printable
 from ltr_harness._util.files import write_whole
-from ltr_harness._util.text import count_of, printable
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, UsageError
 
 if TYPE_CHECKING:

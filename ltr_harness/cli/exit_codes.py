@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import click
 
+from ltr_harness._util.escapes import without_secrets
 from ltr_harness._util.retired import retirement
-from ltr_harness._util.text import count_of, without_secrets
+from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import own_line
 from ltr_harness.cli.output import LoggedCautions, echo, echo_caution
 from ltr_harness.errors import HarnessError, Problem

@@ -9,7 +9,7 @@ import click
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from ltr_harness import __version__
-from ltr_harness._util.text import printable, without_commands
+from ltr_harness._util.escapes import printable, without_commands
 from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
 from ltr_harness.cli.output import LoggedCautions
 from ltr_harness.errors import Caution

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness._util.text import count_of, json_text, printable, text_table, without_commands
+from ltr_harness._util.escapes import printable, without_commands
+from ltr_harness._util.json_values import json_text
+from ltr_harness._util.tables import text_table
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, UsageError, merge_by_cause
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import count_of, plain_number
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import data_source, options
 from ltr_harness.data.arrays import Array, Bools, Floats, Ints
 from ltr_harness.data.dataset import fingerprint_judgments

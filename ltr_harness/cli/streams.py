@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.cores import require_room
-from ltr_harness._util.number_text import NumberFormat, number_text
-from ltr_harness._util.text import count_of, four_decimals
+from ltr_harness._util.number_text import NumberFormat, four_decimals, number_text
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
 from ltr_harness.cli.output import (
     counts,

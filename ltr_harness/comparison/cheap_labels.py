@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness._util.text import count_of, p_equals, plain_number
+from ltr_harness._util.number_text import p_equals, plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import PairVerdict, SystemResult, differences_of, rare_kind_of

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.display import Displayed, DisplayedRecords
-from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison import contrasts as pairs
 from ltr_harness.comparison import main_table
 from ltr_harness.comparison.caution_choice import (

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from ltr_harness._util.display import DisplayedRecord, DisplayedRecords
-from ltr_harness._util.text import count_of, p_equals
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.stats.cluster_sums import (
     TIE,

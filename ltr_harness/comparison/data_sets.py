@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.text import count_of, p_equals
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.contrasts import Contrast, Difference, differences_of, over_seeds, rare_kind_of

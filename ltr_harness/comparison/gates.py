@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import p_equals
+from ltr_harness._util.number_text import p_equals
 from ltr_harness.comparison.cautions import absence_text
 from ltr_harness.comparison.comparability import FOREIGN
 from ltr_harness.comparison.comparison import Comparison

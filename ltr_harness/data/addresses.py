@@ -17,8 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from ltr_harness._util.escapes import ADDRESSES, without_secrets
 from ltr_harness._util.files import CACHE_VARIABLE, cache_folder, temporary_folder, unfinished
-from ltr_harness._util.text import ADDRESSES, without_secrets
 from ltr_harness.errors import DataError, MissingExtraError, Problem
 
 COPIES = "copies"

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ltr_harness._util.escapes import printable
 from ltr_harness._util.files import Temporary, bare_name, opened_for_writing, whole_files
-from ltr_harness._util.text import count_of, csv_cell, plural, printable
+from ltr_harness._util.tables import csv_cell
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.arrays import Array, Bools, Floats
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel
 
+from ltr_harness._util.escapes import without_secrets
 from ltr_harness._util.files import errors_naming, unfinished
 from ltr_harness._util.stored import read_stored
-from ltr_harness._util.text import count_of, without_secrets
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem, install_line
 from ltr_harness.experiments.runs import Record, Run, find_runs
 from ltr_harness.experiments.runs.folder import folder_name

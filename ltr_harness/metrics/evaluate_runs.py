@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import plain_number, text_table
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.tables import text_table
 from ltr_harness.errors import Caution, Problem, UsageError, all_of
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, plain_number
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, Problem
 from ltr_harness.models import tree_model as adapters
 from ltr_harness.models.objectives import METRIC, parameters_of_others, tried_labels

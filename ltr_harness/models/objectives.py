@@ -15,7 +15,8 @@ from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJso
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, plain_number
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
 from ltr_harness.data.arrays import Floats
 from ltr_harness.data.judgments import Judgments

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import ltr_harness.monitoring.limits as limits
-from ltr_harness._util.text import count_of, p_equals
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import AlertKind

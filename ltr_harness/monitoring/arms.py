@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.comparison.stats.families import FamilyResults, furthest_against, outcomes, rare_kind

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ltr_harness._util.text import count_of, none_if_undefined
+from ltr_harness._util.json_values import none_if_undefined
+from ltr_harness._util.text import count_of
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.result import MonitorResult, Window
 from ltr_harness.monitoring.windows import status

@@ -13,8 +13,10 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from ltr_harness._util.display import Displayed
+from ltr_harness._util.escapes import printable
+from ltr_harness._util.json_values import json_value
 from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
-from ltr_harness._util.text import count_of, json_value, printable
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution

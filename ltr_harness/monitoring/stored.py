@@ -21,6 +21,7 @@ import pyarrow.parquet as parquet
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from ltr_harness._util.escapes import addressed
 from ltr_harness._util.files import file_digest, stored_file, whole_files, write_stored, write_whole
 from ltr_harness._util.stored import (
     SCHEMA_VERSION,
@@ -30,7 +31,8 @@ from ltr_harness._util.stored import (
     harness_version,
     read_stored,
 )
-from ltr_harness._util.text import addressed, count_of, csv_text
+from ltr_harness._util.tables import csv_text
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.addresses import local_path
 from ltr_harness.data.logs.log import files_of

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 import ltr_harness.monitoring.limits as limits
-from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import SEVERITIES, Caution, Severity
 from ltr_harness.monitoring.alerts import label_alerts

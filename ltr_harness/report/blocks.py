@@ -12,8 +12,9 @@ from itertools import groupby
 from operator import attrgetter, is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from ltr_harness._util.escapes import printable
+from ltr_harness._util.json_values import none_if_undefined
 from ltr_harness._util.number_text import NumberFormat
-from ltr_harness._util.text import none_if_undefined, printable
 from ltr_harness.comparison.caution_choice import ChosenCautions
 from ltr_harness.comparison.contrasts import Estimated
 from ltr_harness.errors import labelled

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness._util.text import none_if_undefined
+from ltr_harness._util.json_values import none_if_undefined
 from ltr_harness.comparison.contrasts import Estimated
 from ltr_harness.report import chart_engine
 from ltr_harness.report.blocks import OURS, Chart

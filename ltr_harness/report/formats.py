@@ -5,8 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from ltr_harness._util.number_text import MISSING, number_text
-from ltr_harness._util.text import four_decimals
+from ltr_harness._util.number_text import MISSING, four_decimals, number_text
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName, Trend
 
 metric = four_decimals  # a metric's value or mean

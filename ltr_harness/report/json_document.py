@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from ltr_harness._util.escapes import printable
 from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
-from ltr_harness._util.text import printable
 from ltr_harness.comparison.comparison import Outcome, n_effective
 from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.headroom import ModelHeadroom

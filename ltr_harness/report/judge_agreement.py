@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from ltr_harness._util.text import count_of, json_text, plain_number
+from ltr_harness._util.json_values import json_text
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.comparison.judges import JudgeEstimate
 from ltr_harness.experiments.compare.judge_agreement import (

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from ltr_harness._util.text import count_of, json_text
+from ltr_harness._util.json_values import json_text
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.caution_choice import choose_cautions
 from ltr_harness.experiments.compare.errors_in_variables import Interval
 from ltr_harness.experiments.compare.online_agreement import PROBABILITY, OnlineAgreement

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness._util.files import write_whole
-from ltr_harness._util.text import count_of, json_text, named, plural, text_table
+from ltr_harness._util.json_values import json_text
+from ltr_harness._util.tables import text_table
+from ltr_harness._util.text import count_of, named, plural
 from ltr_harness.comparison.caution_choice import TWO_SEEDS, choose_cautions
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel

@@ -16,8 +16,10 @@ from urllib.parse import quote
 import numpy as np
 
 from ltr_harness._util.files import UNFINISHED
+from ltr_harness._util.json_values import json_text
+from ltr_harness._util.number_text import four_decimals
 from ltr_harness._util.stored import StoredForm, Versioned, read_stored
-from ltr_harness._util.text import count_of, four_decimals, json_text
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.compare.ledger import LEDGER, Looks, digest_of_folds, looks_at

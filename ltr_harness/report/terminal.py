@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from ltr_harness._util.escapes import printable, without_commands
 from ltr_harness._util.number_text import number_text
-from ltr_harness._util.text import printable, without_commands
 from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.main_table import MainColumn, columns_of, coverage_text, tally_text, values_of

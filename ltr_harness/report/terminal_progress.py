@@ -10,7 +10,8 @@ from rich.progress import TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from ltr_harness._util.text import count_of, named, printable, without_commands
+from ltr_harness._util.escapes import printable, without_commands
+from ltr_harness._util.text import count_of, named
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.record import StudyRecord, Trial

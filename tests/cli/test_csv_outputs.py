@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness._util.text import csv_cell
+from ltr_harness._util.tables import csv_cell
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data.readers.csv import Csv

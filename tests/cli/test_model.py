@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness import load_run, run_experiment
-from ltr_harness._util.text import plain_number
+from ltr_harness._util.number_text import plain_number
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError

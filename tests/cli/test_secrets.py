@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
-from ltr_harness._util.text import printable, without_secrets
+from ltr_harness._util.escapes import printable, without_secrets
 from ltr_harness.cli import cli
 from ltr_harness.data.addresses import local_path
 from ltr_harness.errors import ConfigError, DataError

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ltr_harness._util.text import printable
+from ltr_harness._util.escapes import printable
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, blocks, build_report, html
 

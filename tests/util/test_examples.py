@@ -6,23 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.escapes import printable, without_commands
 from ltr_harness._util.files import bare_name, suffix_of
-from ltr_harness._util.text import (
-    count_of,
-    csv_cell,
-    four_decimals,
-    json_value,
-    named,
-    none_if_undefined,
-    p_equals,
-    p_text,
-    plain_number,
-    plural,
-    printable,
-    shortened,
-    text_table,
-    without_commands,
-)
+from ltr_harness._util.json_values import json_value, none_if_undefined
+from ltr_harness._util.number_text import four_decimals, p_equals, p_text, plain_number
+from ltr_harness._util.tables import csv_cell, text_table
+from ltr_harness._util.text import count_of, named, plural, shortened
 from ltr_harness.data.addresses import is_address, partition_keys
 from ltr_harness.data.dataset import fingerprint_arrays
 from ltr_harness.data.judgments import Judgments, Subtopics

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from ltr_harness._util.text import json_value, none_if_undefined
+from ltr_harness._util.json_values import json_value, none_if_undefined
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness._util.text import printable, without_commands
+from ltr_harness._util.escapes import printable, without_commands
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ltr_harness._util.text import printable
+from ltr_harness._util.escapes import printable
 from ltr_harness.cli import options
 from ltr_harness.cli.metric_names import split
 from ltr_harness.cli.output import print_report, progress_line

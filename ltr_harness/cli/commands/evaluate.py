@@ -8,7 +8,10 @@ import click
 import numpy as np
 
 import ltr_harness
-from ltr_harness._util.text import count_of, csv_text, four_decimals, plural, printable
+from ltr_harness._util.escapes import printable
+from ltr_harness._util.number_text import four_decimals
+from ltr_harness._util.tables import csv_text
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.cli import metric_names, options, rankings, streams
 from ltr_harness.cli.output import counts, echo, echo_cautions, echo_json, print_means, print_table
 from ltr_harness.comparison.stats.method import Method

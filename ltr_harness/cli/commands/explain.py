@@ -12,7 +12,8 @@ import click
 import numpy as np
 
 import ltr_harness
-from ltr_harness._util.text import count_of, printable
+from ltr_harness._util.escapes import printable
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.output import echo, echo_cautions, echo_json
 from ltr_harness.errors import UsageError

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness._util.text import count_of, four_decimals, json_value, plural
+from ltr_harness._util.json_values import json_value
+from ltr_harness._util.number_text import four_decimals
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import echo, echo_json, print_table
 

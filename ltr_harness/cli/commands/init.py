@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ltr_harness._util.escapes import printable
 from ltr_harness._util.files import write_whole
-from ltr_harness._util.text import named, printable
+from ltr_harness._util.text import named
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.init_monitor import output_of, write_monitor_file
 from ltr_harness.cli.output import counts, echo, refuse_existing

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.files import whole_files
-from ltr_harness._util.text import count_of, csv_cell, shortened
+from ltr_harness._util.tables import csv_cell
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import echo, echo_cautions
 from ltr_harness.errors import DataError, UsageError

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import FORMULA, count_of, shortened
+from ltr_harness._util.tables import FORMULA
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.columns import ArrowColumns, is_numeric, truths_of
 from ltr_harness.data.logs.separators import refuse_other_separator
 from ltr_harness.data.readers.rows import SHOWN, limited, repeated

@@ -13,7 +13,8 @@ import pandas as pd
 
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import count_of, plain_number, shortened
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.comparison.contrasts import PairVerdict
 from ltr_harness.comparison.judges import (
     GradeConfusion,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness._util.text import FORMULA
+from ltr_harness._util.tables import FORMULA
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.comparability import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.contrasts import WEIGHT, SystemResult, text_ids

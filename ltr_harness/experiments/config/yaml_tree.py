@@ -19,7 +19,8 @@ import yaml
 from yaml.reader import ReaderError
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, printable, without_secrets
+from ltr_harness._util.escapes import printable, without_secrets
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, ConfigError, Problem
 
 Scalar = str | int | float | bool | None

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness._util.text import count_of, four_decimals, none_if_undefined
+from ltr_harness._util.json_values import none_if_undefined
+from ltr_harness._util.number_text import four_decimals
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.dataset import RankingDataset
 

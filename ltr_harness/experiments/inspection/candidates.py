@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness._util.text import count_of, four_decimals, plural
+from ltr_harness._util.number_text import four_decimals
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.dataset import RankingDataset
 

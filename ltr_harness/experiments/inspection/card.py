@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness._util.text import json_value
+from ltr_harness._util.json_values import json_value
 from ltr_harness.data.arrays import Floats
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.features import Features, SparseFeatures

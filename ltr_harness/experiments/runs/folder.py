@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from ltr_harness._util.escapes import without_secrets
 from ltr_harness._util.files import file_digest, stored_file, unfinished
 from ltr_harness._util.stored import LARGEST, read_stored
-from ltr_harness._util.text import without_secrets
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiments.runs.record import Record
 

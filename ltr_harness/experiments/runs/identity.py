@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from ltr_harness._util.text import printable
+from ltr_harness._util.escapes import printable
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.experiments.runs.run import Run
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from ltr_harness._util.display import Displayed
+from ltr_harness._util.json_values import none_if_undefined
 from ltr_harness._util.stored import (
     DERIVED,
     Amount,
@@ -19,7 +20,7 @@ from ltr_harness._util.stored import (
     read_stored,
     with_options,
 )
-from ltr_harness._util.text import count_of, none_if_undefined
+from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.errors import Caution

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.escapes import addressed, without_secrets
 from ltr_harness._util.files import sources_digest
 from ltr_harness._util.stored import TrainingQueries
-from ltr_harness._util.text import addressed, count_of, plural, without_secrets
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.units_and_weights import unit_texts
 from ltr_harness.data.arrays import Texts
 from ltr_harness.data.cache import CachedSet, DataCache

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, temporary_folder
-from ltr_harness._util.text import none_if_undefined
+from ltr_harness._util.json_values import none_if_undefined
 from ltr_harness._util.user_code import is_own_file, own_file_digest, resolve_trusted, trusting
 from ltr_harness.data.arrays import Floats
 from ltr_harness.errors import ConfigError, Problem, UsageError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.escapes import without_secrets
 from ltr_harness._util.files import unfinished
-from ltr_harness._util.text import without_secrets
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.features import column_ranges

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.text import count_of, plain_number, text_table
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.tables import text_table
+from ltr_harness._util.text import count_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ltr_harness._util.text import count_of, plain_number
+from ltr_harness._util.number_text import plain_number
+from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import MetricError

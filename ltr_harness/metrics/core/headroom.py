@@ -7,7 +7,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ltr_harness._util.text import count_of, four_decimals
+from ltr_harness._util.number_text import four_decimals
+from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import Array, Floats, KeepsArrays
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import Caution, MetricError

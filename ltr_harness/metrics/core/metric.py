@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.catalog import load_target
 from ltr_harness._util.display import DocumentedNames
-from ltr_harness._util.text import plain_number
+from ltr_harness._util.number_text import plain_number
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.arrays import as_column
 from ltr_harness.data.judgments import Judgments, Subtopics

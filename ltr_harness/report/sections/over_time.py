@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness._util.text import none_if_undefined
+from ltr_harness._util.json_values import none_if_undefined
 from ltr_harness.comparison.contrasts import SMALLEST
 from ltr_harness.comparison.over_time import FOLD, PeriodResult, sign, signs_cautions
 from ltr_harness.data.time_folds import period_in

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness._util.text import plain_number
+from ltr_harness._util.number_text import plain_number
 from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.metrics.core.metric import BinaryMetric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
