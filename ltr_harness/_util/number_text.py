@@ -31,6 +31,11 @@ def p_equals(p: float) -> str:
     return f"p = {p_text(p)}".replace("= <", "< ")
 
 
+def interval_text(low: float, high: float, sign: str = "+") -> str:
+    """Return the ends of an interval, such as "+0.0010 to +0.0110"; with the sign "" those of a mean."""
+    return f"{low:{sign}z.4f} to {high:{sign}z.4f}"
+
+
 MISSING = four_decimals(None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness._util.number_text import p_equals, plain_number
+from ltr_harness._util.number_text import interval_text, p_equals, plain_number
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
@@ -155,7 +155,7 @@ class CheapLabels:
             word = against.get(pair.verdict, "not distinguishable from")
             sentences.append(
                 f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "
-                f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, {p_equals(pair.p_corrected)}), "
+                f"{pair.difference:+.4f} ({interval_text(pair.ci_low, pair.ci_high)}, {p_equals(pair.p_corrected)}), "
                 f"over {over}, worth {pair.queries_saved:,.0f} more with human labels. Human "
                 f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
                 f"{pair.human_ci_high:+.4f})"

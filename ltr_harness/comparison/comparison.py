@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.display import Displayed, DisplayedRecords
-from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.number_text import interval_text, p_equals
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison import contrasts as pairs
 from ltr_harness.comparison import main_table
@@ -504,7 +504,7 @@ def _interval(comparison: Comparison, low: float, high: float, sign: str) -> str
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     level = f"{joint_word(comparison)}{comparison.method.percent} %"
-    return f" ({level} CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+    return f" ({level} CI {interval_text(low, high, sign)})"
 
 
 def _verdict_sentence(comparison: Comparison) -> str:
@@ -514,7 +514,7 @@ def _verdict_sentence(comparison: Comparison) -> str:
     if not any(comparison.summary(model).n for model in comparison.models):
         return f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}."
     if len(comparison.systems) == 1:
-        interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
+        interval = f"{comparison.method.percent} % interval {interval_text(top.ci_low, top.ci_high, '')}"
         return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
     if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
         return f"Nothing to compare: no query has a value of {metric} for both {baseline} and another model."
@@ -571,7 +571,7 @@ def _lead(comparison: Comparison) -> str:
 def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method, joint = comparison.method, joint_word(comparison)
-    interval = f"{joint}{method.percent} % interval {pair.ci_low:+z.4f} to {pair.ci_high:+z.4f}"
+    interval = f"{joint}{method.percent} % interval {interval_text(pair.ci_low, pair.ci_high)}"
     if not (math.isfinite(pair.ci_low) and math.isfinite(pair.ci_high)):
         interval = "no interval"
     text = f"{pair.difference:+z.4f} ({interval}"

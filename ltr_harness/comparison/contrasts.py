@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from ltr_harness._util.display import DisplayedRecord, DisplayedRecords
-from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.number_text import interval_text, p_equals
 from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.stats.cluster_sums import (
@@ -184,7 +184,7 @@ class Summary(DisplayedRecord):
     seed_max: float
 
     def __repr__(self) -> str:
-        interval = f"[{self.ci_low:.4f}, {self.ci_high:.4f}]"
+        interval = f"({interval_text(self.ci_low, self.ci_high, '')})"
         return f"{self.model}: {self.metric} {self.mean:.4f} {interval} over {count_of(self.n, 'query')}"
 
 
@@ -231,7 +231,7 @@ class Difference(DisplayedRecord):
 
 def difference_text(difference: Estimated, p: float) -> str:
     """Return a difference with its interval and its p-value."""
-    interval = f"[{difference.ci_low:+.4f}, {difference.ci_high:+.4f}]"
+    interval = f"({interval_text(difference.ci_low, difference.ci_high)})"
     return f"{difference.difference:+.4f} {interval}, {p_equals(p)}"
 
 

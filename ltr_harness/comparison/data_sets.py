@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.number_text import interval_text, p_equals
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
@@ -99,7 +99,7 @@ class AcrossDataSets(Displayed):
                 part += f" ({difference.verdict})"
             parts.append(part)
         k = len(self.data_sets)
-        interval = f"{average.ci_low:+.4f} to {average.ci_high:+.4f}"
+        interval = interval_text(average.ci_low, average.ci_high)
         return (
             f"{model.model} {verdict} {self.baseline} at {self.metric} on average over {count_of(k, 'data set')}: "
             f"{average.difference:+.4f} ({interval}, {p_equals(average.p_corrected)}); the sign is the same on "

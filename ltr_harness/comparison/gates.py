@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.number_text import p_equals
+from ltr_harness._util.number_text import interval_text, p_equals
 from ltr_harness.comparison.cautions import absence_text
 from ltr_harness.comparison.comparability import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
@@ -141,7 +141,7 @@ class Gate:
             return ""
         line = f"{summary.model}: {summary.metric} {summary.mean:.4f} {self._condition(comparison)}"
         if self.significant:
-            line += f" (interval {summary.ci_low:.4f} to {summary.ci_high:.4f})"
+            line += f" (interval {interval_text(summary.ci_low, summary.ci_high, '')})"
         return line
 
     def _failure_at_margin(self, comparison: Comparison, pair: Paired, margin: float) -> str:
@@ -157,7 +157,7 @@ class Gate:
             return ""
         certainty = "is shown" if is_shown else "cannot be excluded"
         joint, percent = joint_word(comparison, pair.metric), comparison.method.percent
-        interval = f"{joint}{percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+        interval = f"{joint}{percent} % interval {interval_text(pair.ci_low, pair.ci_high)}"
         if math.isnan(first):
             interval = f"no interval, n = {pair.n}"
         return (

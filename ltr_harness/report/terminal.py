@@ -1,7 +1,6 @@
 """The verdict and the fixed-K table for a terminal, in 80 columns."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -132,12 +131,7 @@ def _cells(data: ReportData, column: MainColumn, name: str) -> list[str]:
     if column.format == "tally":
         return [tally_text(values)]
     value, *ends = (number_text(number, column.format) for number in values)
-    return [value, _interval(*ends)] if column.has_interval else [value]
-
-
-def _interval(low: str, high: str) -> str:
-    """Return both ends without the zero before the point: two intervals have to fit beside a name."""
-    return " ".join(re.sub(r"^([+-]?)0\.", r"\1.", end) for end in (low, high))
+    return [value, " ".join(ends)] if column.has_interval else [value]
 
 
 def _verdict_style(data: ReportData, name: str) -> str:

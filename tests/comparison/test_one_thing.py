@@ -397,7 +397,6 @@ def check_texts(result: Comparison, data: ReportData) -> None:
     top = 3 if result.seeds_caution is None else 4  # the caution stands between headline and table
     table = lines[top : top + 1 + len(result.models)]
     rows = {line.split()[0]: line.split() for line in table if line.split()}
-    short = re.compile(r"^([+-]?)0\.")
     for model in result.models:
         summary = result.summary(model)
         cells = rows[model]
@@ -406,10 +405,7 @@ def check_texts(result: Comparison, data: ReportData) -> None:
             assert cells[4] == "baseline"
             continue
         pair = result.paired(model)
-        ends = [
-            "–" if math.isnan(end) else short.sub(r"\1.", formatted(end))
-            for end in (pair.ci_low, pair.ci_high)
-        ]
+        ends = ["–" if math.isnan(end) else formatted(end) for end in (pair.ci_low, pair.ci_high)]
         assert cells[5:7] == ends
         assert cells[4] == ("–" if math.isnan(pair.difference) else formatted(pair.difference))
         p = p_written(pair.p_corrected).removeprefix("p = ").replace("p < ", "<")

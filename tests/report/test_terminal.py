@@ -22,11 +22,11 @@ def test_the_table_fits_80_columns(data: ReportData) -> None:
     assert row.split() == [
         "xgb-ndcg",
         f"{summary.mean:.4f}",
-        f"{summary.ci_low:.4f}"[1:],
-        f"{summary.ci_high:.4f}"[1:],
+        f"{summary.ci_low:.4f}",
+        f"{summary.ci_high:.4f}",
         f"{pair.difference:+.4f}",
-        f"{pair.ci_low:+.4f}".replace("0.", ".", 1),
-        f"{pair.ci_high:+.4f}".replace("0.", ".", 1),
+        f"{pair.ci_low:+.4f}",
+        f"{pair.ci_high:+.4f}",
         f"{pair.p_corrected:.4f}",
         "·",
     ]

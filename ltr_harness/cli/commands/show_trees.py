@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ltr_harness._util.number_text import interval_text
 from ltr_harness._util.text import count_of
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import echo, echo_caution, echo_cautions, echo_json, print_table
@@ -282,7 +283,7 @@ def print_choice(choice: BudgetChoice, metric: Metric) -> None:
     if pair is None:
         echo(f"{chosen} is the best of all and {limit}")
         return
-    interval = f"95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f} over {count_of(pair.n, 'query')}"
+    interval = f"95 % interval {interval_text(pair.ci_low, pair.ci_high)} over {count_of(pair.n, 'query')}"
     difference = f"{metric} {pair.difference:+.4f} ({interval}) against the best of all"
     echo(f"{chosen} is the best {limit}: {difference}")
 

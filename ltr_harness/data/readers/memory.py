@@ -186,14 +186,14 @@ def _starts_and_ids(
 
 def _unknown_arguments(unknown: Mapping[str, Any]) -> list[Problem]:
     """Return the problem of each argument that `from_frame` lacks, with the one whose columns have such a name."""
-    known = [name for name in signature(from_frame).parameters if name not in ("frame", "unknown")]
+    arguments = [name for name in signature(from_frame).parameters if name not in ("frame", "unknown")]
     problems = []
     for name, value in unknown.items():
-        role = next((role for role in known if role in ROLES and column_for(role, [name])), None)
+        role = next((role for role in arguments if role in ROLES and column_for(role, [name])), None)
         cure = (
             f"did you mean {role}={value!r}?"
             if role and isinstance(value, str)
-            else did_you_mean(name, known)
+            else did_you_mean(name, arguments)
         )
         problems.append(Problem("from_frame", f"no argument {name!r}", cure=cure))
     return problems
