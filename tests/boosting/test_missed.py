@@ -250,12 +250,12 @@ def test_judgments_of_other_rows_are_refused(train: Retrieved, valid: Retrieved)
     )
     with pytest.raises(DataError, match=said):
         for_lightgbm.feval("ndcg@5", judgments=train.judgments)(scores, data)
-    with pytest.raises(DataError, match="those of none"):
+    with pytest.raises(DataError, match="labels match none"):
         for_xgboost.objective("ndcg@5", judgments=train.judgments)(scores.astype(np.float32), matrix(valid))
     other = Judgments.checked(valid.labels[::-1], QueryGroups.from_sizes(valid.sizes))
-    with pytest.raises(DataError, match="those of none"):  # as many rows, and other labels
+    with pytest.raises(DataError, match="labels match none"):  # as many rows, and other labels
         for_xgboost.custom_metric("ndcg@5", judgments=other)(scores.astype(np.float32), matrix(valid))
-    with pytest.raises(DataError, match=r"the 2 judgments given .* are those of 2;"):
+    with pytest.raises(DataError, match=r"the 2 judgments given .* match 2;"):
         for_lightgbm.feval("ndcg@5", judgments=[valid.judgments] * 2)(scores, data)
     with pytest.raises(UsageError, match="judgments has a ndarray; expected Judgments of each evaluated set"):
         for_lightgbm.feval("ndcg@5", judgments=[valid.labels])  # type: ignore[list-item]

@@ -47,9 +47,9 @@ def test_a_comparison_has_the_table_of_its_report(comparison: Comparison) -> Non
 
 def test_records_are_a_line_a_table_and_a_row(comparison: Comparison) -> None:
     summary, pair = comparison.summary("new"), comparison.paired("new")
-    ends = f"[{summary.ci_low:.4f}, {summary.ci_high:.4f}]"
+    ends = f"({summary.ci_low:.4f} to {summary.ci_high:.4f})"
     assert repr(summary) == f"new: mrr {summary.mean:.4f} {ends} over 40 queries"
-    ends = f"[{pair.ci_low:+.4f}, {pair.ci_high:+.4f}]"
+    ends = f"({pair.ci_low:+.4f} to {pair.ci_high:+.4f})"
     assert repr(pair).startswith(f"new against old: mrr {pair.difference:+.4f} {ends}, p ")
     assert repr(pair).endswith(", better, over 40 queries")
     for record in (summary, pair):
