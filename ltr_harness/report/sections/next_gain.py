@@ -324,9 +324,7 @@ def _curve_table(gain: NextGain, queries: QueriesWorth, suffix: str) -> Table:
         queries.points,
         {
             Column("Share", "percent"): lambda point: point.share,
-            Column("Training queries", "count", hint="Of each fold, on average."): lambda point: (
-                point.queries
-            ),
+            Column("Training queries", "count", hint="Mean over the folds."): lambda point: point.queries,
             Column("Draws", "count"): lambda point: point.draws,
             Column(f"{gain.metric} [CI]", "metric"): mean,
         },
