@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 VEGALITE_VERSION = "6.4"
@@ -25,6 +26,13 @@ VEGALITE_VERSION = "6.4"
 
 class EngineError(Exception):
     """A failure of the chart engine, with its reason as text."""
+
+
+class MissingEngineError(EngineError):
+    """The chart engine is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("vl-convert-python is not installed; pip install vl-convert-python")
 
 
 def warm_up() -> None:
@@ -58,6 +66,8 @@ class _Engine:
                 raise EngineError(self._cannot_work)
             try:
                 answer = self._answer(line) or self._answer(line)
+            except MissingEngineError:
+                raise
             except EngineError as problem:
                 self._cannot_work = str(problem)
                 raise
@@ -88,6 +98,8 @@ class _Engine:
         if self._owner != os.getpid():
             self._owner, self._process = os.getpid(), None
         if self._process is None:
+            if find_spec("vl_convert") is None:
+                raise MissingEngineError
             self._ready = False
             try:
                 self._process = subprocess.Popen(
@@ -152,6 +164,8 @@ def vega_bundle() -> str:
 
     from ltr_harness._util.files import cache_folder, write_whole
 
+    if find_spec("vl_convert") is None:
+        raise MissingEngineError
     folder, path = cache_folder(), None
     if folder is not None:
         path = folder / "charts" / f"vega-{VEGALITE_VERSION}-{version('vl-convert-python')}.js"

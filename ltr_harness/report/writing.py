@@ -17,7 +17,7 @@ from ltr_harness.experiments.compare import saved
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, SECTIONS, ReportFormat
 from ltr_harness.experiments.config.report_parts import section_catalog as catalog
 from ltr_harness.report.blocks import OURS, Report, Section, SectionGroup, Text, code
-from ltr_harness.report.chart_engine import EngineError
+from ltr_harness.report.chart_engine import EngineError, MissingEngineError
 from ltr_harness.report.data import ReportData
 
 log = logging.getLogger(__name__)
@@ -174,6 +174,7 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
                 pictures[chart.name, "png"] = pool.submit(charts.png, chart)
 
     undrawn: dict[str, str] = {}
+    noted_by_page: set[str] = set()  # reasons that the page has logged
     try:
         full_report = _build_and_draw(report, chosen, draw)
         files = _pages(full_report, chosen)
@@ -182,6 +183,8 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
                 files[f"charts/{name}.{suffix}"] = picture.result()
             except EngineError as problem:
                 undrawn[name] = str(problem)
+                if isinstance(problem, MissingEngineError) and "html" in chosen:
+                    noted_by_page.add(str(problem))
     finally:
         # where the report fails, those that nobody has begun to draw are given up: Ctrl-C waits for one at most
         pool.shutdown(cancel_futures=True)
@@ -189,7 +192,7 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
         from ltr_harness.report import markdown
 
         files["report.md"] = markdown.render(full_report, with_charts="svg" in chosen, undrawn=undrawn)
-    for reason in sorted(set(undrawn.values())):
+    for reason in sorted(set(undrawn.values()) - noted_by_page):
         names = [name for name, problem in undrawn.items() if problem == reason]
         text = f"{len(names)} of {len(full_report.charts)} charts not drawn ({', '.join(names)}): {reason}"
         log.warning(Caution("undrawn-charts", "note", text))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.cli.commands import doctor
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiments.runs import identity
+from ltr_harness.report import chart_engine
 
 
 @pytest.mark.long
@@ -37,6 +39,17 @@ def test_what_fails_is_a_line_and_exit_code_1(
     said = capsys.readouterr().out
     assert "failed  lightgbm: OSError: libgomp.so.1: cannot open; install ltr-harness again" in said
     assert "ok      charts" in said  # the rest is looked at all the same
+
+
+def test_a_light_installation_has_notes_and_nothing_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = ("lightgbm", "vl_convert")
+    for module in (doctor, chart_engine):
+        monkeypatch.setattr(module, "find_spec", lambda name: None if name in absent else find_spec(name))
+    monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
+    assert str(doctor._trains("lightgbm", "lambdarank")) == (
+        "note    lightgbm: not installed: rankings are evaluated and compared, not trained; pip install lightgbm"
+    )
+    assert str(doctor._charts()).startswith("note    charts: not installed (vl-convert-python); pip install ")
 
 
 def test_a_missing_extra_says_what_to_install(

@@ -110,7 +110,7 @@ def test_every_dependency_has_a_lower_bound(project: dict[str, Any]) -> None:
 
 
 def test_without_gpu_libraries_is_the_same_but_for_xgboost(repository: Path, project: dict[str, Any]) -> None:
-    wanted = bounds(project["dependencies"])
+    wanted = bounds([*project["dependencies"], *project["optional-dependencies"]["charts"]])
     file = (repository / "requirements-cpu.txt").read_text(encoding="utf-8")
     lines = [line for line in file.splitlines() if not line.startswith("#")]
     assert bounds(lines) == wanted | {"xgboost-cpu": wanted["xgboost"]}
@@ -121,7 +121,7 @@ def test_without_gpu_libraries_is_the_same_but_for_xgboost(repository: Path, pro
 
 def test_pixi_asks_for_the_same_versions(repository: Path, project: dict[str, Any]) -> None:
     pixi = tomllib.loads((repository / "pixi.toml").read_text(encoding="utf-8"))
-    wanted = bounds(project["dependencies"])
+    wanted = bounds([*project["dependencies"], *project["optional-dependencies"]["charts"]])
     wanted["py-xgboost-cpu"] = wanted.pop("xgboost")
     assert pixi["dependencies"] == wanted | {"python": project["requires-python"], "pip": "*"}
     assert pixi["tasks"]["install"] == "pip install --no-deps --editable ."

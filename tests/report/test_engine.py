@@ -121,6 +121,20 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     ]
 
 
+def test_without_the_engine_there_is_one_note(
+    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
+    monkeypatch.setattr(chart_engine, "find_spec", lambda name: None)
+    chart_engine.vega_bundle.cache_clear()
+    page = write_report(data, tmp_path, ["html", "md", "svg"])
+    why = "vl-convert-python is not installed; pip install vl-convert-python"
+    assert caplog.messages == [f"report.html has descriptions in place of its charts: {why}"]
+    assert f"Descriptions stand in place of the charts: {why}." in page.read_text()
+    assert f"> Not drawn: {why}." in (tmp_path / "report.md").read_text()
+    assert not list(tmp_path.glob("charts/*"))
+
+
 def test_ctrl_c_waits_for_no_chart_that_nobody_has_begun(
     data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -128,6 +129,9 @@ def _metrics() -> Diagnosis:
 
 def _trains(name: str, objective: str) -> Diagnosis:
     """A tiny model that must learn to sort by its one informative feature."""
+    if find_spec(name) is None:
+        found = "not installed: rankings are evaluated and compared, not trained"
+        return Diagnosis("note", name, found, f"pip install {name}")
     from ltr_harness.data.readers.synthetic import Synthetic
     from ltr_harness.models import table as rankers
     from ltr_harness.models.ranker import Training
@@ -149,6 +153,8 @@ def _charts() -> Diagnosis:
     chart = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
     try:
         chart_engine.draw("svg", chart)
+    except chart_engine.MissingEngineError:
+        return Diagnosis("note", "charts", "not installed (vl-convert-python)", install_line("charts"))
     except chart_engine.EngineError as problem:
         return Diagnosis("note", "charts", str(problem), "reports have descriptions in place of charts")
     return Diagnosis("ok", "charts", f"vl-convert {_version('vl-convert-python')} draws")
