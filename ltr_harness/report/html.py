@@ -186,7 +186,7 @@ def _sort_text(cell: blocks.Cell, number_format: blocks.Format) -> str:
 def _colour_rules(scope: str = "") -> str:
     """Return the style of rows in the colour of each number; rings where a hue is there for the second time."""
     rules = [f"{scope}.m{number} {{ --swatch: {colour_of(number)}; }}" for number in range(len(PALETTE) + 1)]
-    ring = "background: none; border: .15rem solid var(--swatch);"
+    ring = "background: none; border: .15rem solid var(--swatch); box-sizing: border-box;"
     return "\n".join([*rules, f"{scope}.again .model::before {{ {ring} }}"])
 
 
