@@ -6,6 +6,7 @@ from typing import Any
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.learning_curve import FEWEST_SHARES, GainEstimate
 from ltr_harness.experiments.compare.next_gain import CurvePoint, GroupWorth, NextGain, QueriesWorth
+from ltr_harness.experiments.inspection.agreement import agreement_lines
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import (
     Badge,
@@ -32,7 +33,7 @@ def section(data: ReportData) -> list[Block]:
         return []
     answers = [Paragraph(line, "lead") for line in answer_lines(data.next_gains)]
     heading = Heading("Where the next gain is", finding=_finding(data.next_gains), matters=True)
-    blocks: list[Block] = [heading, *answers, *_left_to_win(data)]
+    blocks: list[Block] = [heading, *answers, *_left_to_win(data), *_label_noise(data)]
     files = formats.file_names([gain.model for gain in data.next_gains])
     for gain in data.next_gains:
         suffix = ""
@@ -132,6 +133,16 @@ def _left_to_win(data: ReportData) -> list[Block]:
                 f"{mean}, {headroom}; {formats.percent(headroom.share)} of what order can gain is won"
             )
     return [Paragraph(f"Left to win at {data.primary}: {'; '.join(lines)}.")] if lines else []
+
+
+def _label_noise(data: ReportData) -> list[Block]:
+    """Return the line on how far judges of the test documents agree, where documents have several judgments."""
+    tests = [record.data["test"] for record in data.records if "test" in record.data]
+    agreements = tests[0].agreement if tests else ()
+    if not agreements or agreements[0].equal is None:
+        return []
+    limit = "where judges differ, better labels are the gain, and no model can be right"
+    return [Paragraph(f"Labels: {agreement_lines(agreements)[0]}; {limit}.")]
 
 
 def _group_blocks(data: ReportData, gain: NextGain, suffix: str) -> list[Block]:

@@ -17,6 +17,7 @@ from ltr_harness.data.splits import share_of_queries
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.compare.next_gain import next_gains
 from ltr_harness.experiments.config import as_mapping, load_experiment
+from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.study import study_notes, study_plan
@@ -303,6 +304,14 @@ def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
     assert sentence in (folder / "report.md").read_text()
     assert " ".join(f"Where the next gain is: {sentence}".split()) in " ".join(render(result.report).split())
     assert section(replace(result.report, next_gains=())) == []
+    # where test documents have several judgments, their disagreement stands beside what is left to win
+    judged = JudgmentAgreement("", "", n_documents=40, n_judgments=80, equal=0.75, ordinal=0.6, nominal=0.5)
+    (run, *_) = result.report.runs
+    test = run.record.data["test"].model_copy(update={"agreement": (judged,)})
+    record = run.record.model_copy(update={"data": {**run.record.data, "test": test}})
+    with_judges = replace(result.report, runs=[replace(run, record=record)])
+    texts = [str(block.text) for block in section(with_judges) if isinstance(block, Paragraph)]
+    assert any("75.0% of the pairs have equal grades" in text for text in texts)
 
 
 def test_without_a_margin_nothing_is_called_removable(studied: dict[tuple[str, int], Run]) -> None:
