@@ -23,9 +23,8 @@ from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.synthetic import Synthetic
-from ltr_harness.errors import Caution, DataError
+from ltr_harness.errors import Caution, DataError, merge_by_cause
 from ltr_harness.experiments.inspection import data_card, lint
-from ltr_harness.experiments.inspection.lints import merge_by_cause
 
 SMALLEST = (50, 5)  # queries, rows of each: from this size on, traps are found
 SIZES = (SMALLEST, (60, 10), (100, 20), (300, 8), (150, 40))
