@@ -165,6 +165,7 @@ def test_private_names_are_found() -> None:
 OPEN = {
     "Metric.__call__": "refuses every call",
     "Metric.for_tool": "the parameters of each metric, which its class has as fields",
+    "from_frame": "refuses every other argument, with the one that is meant",
     "RankingEvaluator.can_evaluate": "MLflow's interface",
     "RankingEvaluator.evaluate": "MLflow's interface",
 }
