@@ -63,12 +63,13 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> Displaye
     large = [cell for (_, cell), size in zip(cells, sizes, strict=True) if size >= SMALLEST]
     method = replace(comparison.method, margin=None)
     tested = iter(mean_differences(large, comparison.higher_is_better, method, comparison.sampling))
-    return DisplayedRecords(
-        _result(part, cell, next(tested))
-        if size >= SMALLEST
-        else _untested_result(part, cell, size, means, comparison)
-        for (part, cell), size, means in zip(cells, sizes, sides, strict=True)
-    )
+    results = []
+    for (part, cell), size, means in zip(cells, sizes, sides, strict=True):
+        if size >= SMALLEST:
+            results.append(_result(part, cell, next(tested)))
+        else:
+            results.append(_untested_result(part, cell, size, means, comparison))
+    return DisplayedRecords(results)
 
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:
