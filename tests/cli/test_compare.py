@@ -150,7 +150,17 @@ def test_score_files_beside_data(ltr: Cli) -> None:
 
 def test_trec_runs(ltr: Cli) -> None:
     code, out, _ = ltr(
-        "down.run", "up.run", "--qrels", "qrels", "-m", "map", "--test", "t", "--confidence", "0.9"
+        "--verbose",
+        "down.run",
+        "up.run",
+        "--qrels",
+        "qrels",
+        "-m",
+        "map",
+        "--test",
+        "t",
+        "--confidence",
+        "0.9",
     )
     assert code == 0
     assert "90 % interval" in out
@@ -158,7 +168,7 @@ def test_trec_runs(ltr: Cli) -> None:
 
 
 def test_runs_and_score_files_over_the_same_test_data(ltr: Cli) -> None:
-    code, out, _ = ltr("runs/tiny", "poor.txt", "--data", "data.txt")
+    code, out, _ = ltr("--verbose", "runs/tiny", "poor.txt", "--data", "data.txt")
     assert code == 0
     assert "poor" in out
     assert "at ndcg@3" in out  # what the runs declare
