@@ -194,7 +194,7 @@ def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[
             "signs-differ",
             "warning",
             f"{verdicts[counts.model]} over all folds together, but not in {counts.folds - counts.agreeing} of the "
-            f"{counts.folds} folds",
+            f"{count_of(counts.folds, 'fold')}",
             "look at each fold under *Over time*",
             counts.model,
         )

@@ -524,7 +524,7 @@ def _cautions_of(judge: JudgeResult, human: Qrels, qrels: Qrels) -> list[Caution
         text = "one query: there is no interval, and nothing holds for other queries"
         found.append(Caution("few-queries", "warning", text, "judge more queries", judge.judge))
     elif n_queries < _FEW:
-        text = f"intervals are rough with {n_queries} queries"
+        text = f"intervals are rough with {count_of(n_queries, 'query')}"
         found.append(Caution("few-queries", "note", text, f"judge {_FEW} and more", judge.judge))
     most, human_most = float(qrels.grades.max()), float(human.grades.max())
     if max(most, human_most) >= _OTHER_SCALE * max(min(most, human_most), 1e-9) and min(most, human_most) > 0:

@@ -69,7 +69,7 @@ def _finding(costs: Sequence["Cost"]) -> str:
 def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -> Table:
     columns = [Column("Model")]
     for documents in DOCUMENTS:
-        group = f"{documents:,} documents"
+        group = count_of(documents, "document")
         columns += [Column("p50, µs", "seconds", group=group), Column("p99, µs", "seconds", group=group)]
     rows: list[tuple[Cell, ...]] = []
     for model, model_times in times.items():

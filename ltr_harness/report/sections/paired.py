@@ -233,7 +233,7 @@ def pairs(data: ReportData) -> list[Block]:
         Paragraph(
             f"Models that share a letter are not shown to differ at {data.primary}: {test} on the paired "
             f"differences of all {n_pairs} pairs, joint at {data.confidence_label} confidence, over at "
-            f"least {letters.n:,} queries each. Sharing a letter does not prove equality."
+            f"least {count_of(letters.n, 'query')} each. Sharing a letter does not prove equality."
         ),
         Table.of(
             "all_pairs",
