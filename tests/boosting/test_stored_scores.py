@@ -279,7 +279,8 @@ def test_a_saturated_link_is_refused_where_the_rows_are_gone(separable: Any) -> 
     assert np.abs(lightgbm_scores(model, separable.X)).max() > 17, "the link is saturated"
     check(curve_of(watch), model, separable, lightgbm_scores)
     with pytest.raises(
-        UsageError, match=r"objective binary, such as 0\.9999.*not the scores.*expected Watch\("
+        UsageError,
+        match=r"objective binary, such as 0\.9999.*not its raw scores.*cannot be recovered.*expected Watch\(",
     ):
         trained(True, feval=in_lightgbm.feval("ndcg@10"))
     # where LightGBM keeps the rows, nothing has to be inverted
@@ -320,7 +321,7 @@ def test_scores_that_someone_else_hands_on_are_taken_as_they_are(train: Any, val
     """A function of your own may pass on scores whose link is inverted already: nobody can know."""
     ours = in_lightgbm.feval("ndcg@10", "log_loss")
     data, held_out = lightgbm_sets(train, valid, "binary")
-    with pytest.raises(UsageError, match="no booster of LightGBM evaluates these"):
+    with pytest.raises(UsageError, match="outside of a booster of LightGBM these may be raw scores or"):
         lightgbm.train(
             lightgbm_params("binary"),
             data,

@@ -188,7 +188,7 @@ def test_a_set_with_other_features_is_refused_in_its_first_round(train: Any, val
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"), [("dart", "DART rescales"), ("gblinear", "no rounds to go back to")]
+    ("kind", "reason"), [("dart", "DART rescales"), ("gblinear", "no rounds to return to")]
 )
 def test_models_that_cannot_go_back_are_refused(train: Any, valid: Any, kind: str, reason: str) -> None:
     params = {**PARAMS, "booster": kind, "tree_method": "auto", "verbosity": 0}

@@ -316,7 +316,7 @@ def test_times_and_users_of_queries_are_said_with_lines_to_uncomment(
     said = _written_for(rows.sample(frac=1, random_state=1), output, capsys)
     folds = "folds: {by_time: timestamp, test: 6 days, valid: 6 days}"
     assert (
-        "note: queries have a time (timestamp), and shuffled folds train on queries that came after those"
+        "note: queries have a time (timestamp), and shuffled folds train on queries that came after the tested ones"
         in said
     )
     assert f"`{folds}` trains on the past" in said

@@ -27,7 +27,7 @@ def test_a_comparison_without_a_model_above_random_order_has_it_in_its_headline(
     (caution,) = (one for one in both.cautions if one.kind == "worse-than-random")
     assert (caution.severity, caution.place) == ("warning", "down")
     assert "a random order of the candidates has" in caution.text
-    assert "upside down?" in caution.cure
+    assert caution.cure == "check whether labels or scores are reversed"
 
 
 def test_a_good_model_beside_a_bad_one_keeps_the_headline() -> None:

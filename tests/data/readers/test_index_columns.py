@@ -100,7 +100,9 @@ def test_other_columns_of_these_names_are_features(tmp_path: Path) -> None:
 
 def test_columns_without_a_name_in_messages(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(",,query_id,label,x\n1,2,3,1,5\n")
-    with pytest.raises(DataError, match=r"rows.csv:1: columns 1, 2 have no name; expected a name of its own"):
+    with pytest.raises(
+        DataError, match=r"rows.csv:1: columns 1, 2 have no name; expected a different name for each column"
+    ):
         Csv().read(["rows.csv"], tmp_path)
     (tmp_path / "rows.csv").write_text(",thing,label\n1,2,3\n")
     with pytest.raises(DataError, match=r"no column 'query_id'.*known: column 1 \(without a name\), label"):

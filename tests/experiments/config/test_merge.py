@@ -144,7 +144,7 @@ def test_a_misspelt_override_is_an_unknown_key_at_its_own_place(write: Write, sm
         load_experiment(write(small_yaml), ["stoping.patience=3", "stopping.patiance=4"])
     assert str(caught.value).splitlines() == [
         "--set stoping.patience=3: unknown key 'stoping' in the experiment; did you mean 'stopping'? (known: "
-        "compare, data, extends, metrics, models, name, report, seeds, stopping, sweep, tune)",
+        "compare, data, extends, metrics, models, name, report, seeds, stopping, study, sweep, tune)",
         "--set stopping.patiance=4: unknown key 'patiance' in stopping; did you mean 'patience'? (known: every, "
         "max_rounds, metric, min_delta, on, patience)",
     ]

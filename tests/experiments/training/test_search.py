@@ -165,7 +165,7 @@ def test_what_stands_behind_a_damaged_line_is_made_again(
     with opened(job, study) as open_search:
         assert [trial.point for trial in open_search.write().trials] == [first.point]
         assert open_search.ask().point == second.point
-    assert caplog.messages == [f"{folder}: 1 trial lost from journal.log: made again"]
+    assert caplog.messages == [f"{folder}: 1 trial lost from journal.log and repeated"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_trials_that_are_lost_are_made_again(
         again = open_search.ask()
         assert again.point == first.point
         open_search.tell(again, OVER)
-    assert caplog.messages[-1] == f"{folder}: 1 trial lost from {FILES[storage]}: made again"
+    assert caplog.messages[-1] == f"{folder}: 1 trial lost from {FILES[storage]} and repeated"
     with opened(job, study) as open_search:
         assert [trial.point for trial in open_search.write().trials] == [first.point]
 
