@@ -166,7 +166,7 @@ def lifted(form: StoredForm, document: JsonObject) -> JsonObject:
         raise NewerVersionError(f"{found}: update ltr-harness")
     for step in range(written, SCHEMA_VERSION):
         document = _STEPS[step](form, document)
-    return document
+    return {**_ADDED_SINCE_3.get(form, {}), **document}
 
 
 def _from_version_1(form: StoredForm, document: JsonObject) -> JsonObject:
@@ -349,3 +349,6 @@ _STEPS: Mapping[int, Callable[[StoredForm, JsonObject], JsonObject]] = {
     2: _from_version_2,
 }
 """From each version to the next."""
+
+_ADDED_SINCE_3: Mapping[StoredForm, JsonObject] = {"report": {"next_gain": []}}
+"""Keys that version 3 got after documents of it were stored, and their empty values, which those documents lack."""
