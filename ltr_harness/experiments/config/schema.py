@@ -330,7 +330,16 @@ class CompareConfig(ExperimentSection):
         return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
 
 
-Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), list_validator()]
+Formats = Annotated[
+    tuple[ReportFormat, ...],
+    BeforeValidator(one_or_many, json_schema_input_type=ReportFormat | tuple[ReportFormat, ...]),
+    list_validator(),
+]
+SectionNames = Annotated[
+    tuple[SectionName, ...],
+    BeforeValidator(one_or_many, json_schema_input_type=SectionName | tuple[SectionName, ...]),
+    list_validator(),
+]
 
 
 class ReportConfig(ExperimentSection):
@@ -338,12 +347,10 @@ class ReportConfig(ExperimentSection):
 
     formats: Formats = DEFAULT_FORMATS
     """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
-    sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), list_validator()] | None = (
-        Field(
-            default=None,
-            description="The sections, in this order; all if none is named. `ltr-harness list sections` has their "
-            "names. report.json is complete whatever is chosen.",
-        )
+    sections: SectionNames | None = Field(
+        default=None,
+        description="The sections, in this order; all if none is named. `ltr-harness list sections` has their "
+        "names. report.json is complete whatever is chosen.",
     )
 
 

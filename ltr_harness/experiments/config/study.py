@@ -21,7 +21,11 @@ MOST_DRAWS = 100
 FEWEST_SHARES = 2
 """Shares below 1 of a learning curve: with the whole, a line that can bend."""
 
-FeatureNames = Annotated[tuple[FeatureName, ...], BeforeValidator(one_or_many), list_validator(10_000)]
+FeatureNames = Annotated[
+    tuple[FeatureName, ...],
+    BeforeValidator(one_or_many, json_schema_input_type=str | tuple[FeatureName, ...]),
+    list_validator(10_000),
+]
 QueryShare = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -71,7 +75,11 @@ def _as_shares(value: Any) -> Any:
 class StudyConfig(ExperimentSection):
     """Models without feature groups and on fewer training queries, which show where the next gain is."""
 
-    of: Annotated[tuple[str, ...], BeforeValidator(one_or_many), list_validator(100)]
+    of: Annotated[
+        tuple[str, ...],
+        BeforeValidator(one_or_many, json_schema_input_type=str | tuple[str, ...]),
+        list_validator(100),
+    ]
     """The model that is studied, or several; of a tuned one with its chosen options."""
     features: FeatureGroups | None = None
     """{groups: {text: [bm25, title_match], behaviour: ["ctr_*"]}}: what is each group worth, and which can go?"""

@@ -87,6 +87,15 @@ def test_mistakes_are_seen_where_they_are(
         {"data": {"reader": "./my_reader.py:Mine", "anything": 1}},
         {"models": {"m": {"ranker": "my.py:Mine", "depth": 3}, "n": {"ranker": "feature", "feature": 3}}},
         {"stopping": None},
+        {"study": {"of": "m", "features": {"groups": {"text": "bm25"}}, "queries": [0.25, 0.5]}},
+        {
+            "study": {
+                "of": ["m"],
+                "features": {"groups": {"text": ["bm25", 3]}},
+                "queries": {"shares": [0.5, 0.25]},
+            }
+        },
+        {"report": {"formats": "md", "sections": "verdict"}},
         {"metrics": {"report": [{"metric": "ndcg", "gain": "linear"}]}},
     ],
 )
