@@ -151,10 +151,11 @@ def columns_of(
         columns = shortened([repr(name) for name in columns_named(table.columns, table.columns)], 8)
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
         cures = [_cure_of_name(field, table.columns) for field in lacking]
-        cure = next(filter(None, cures), "rename the column")
-        if lacking == ["grade"] and [name.lower() for name in table.columns[:2]] == ["query", "docid"]:
+        cure = next(filter(None, cures), "")
+        is_book = lacking == ["grade"] and [name.lower() for name in table.columns[:2]] == ["query", "docid"]
+        if not cure and is_book:  # no column sounds like a grade: each is named after its judge
             cure = f"a book of Quepid with a column for each judge: {_MELT.format(path=table.path)}, and --several"
-        raise DataError.at(table.path, found, f"such as {expected}", cure)
+        raise DataError.at(table.path, found, f"such as {expected}", cure or "rename the column")
     return {field: str(column) for field, column in named.items()}
 
 
