@@ -203,7 +203,7 @@ def judge_agreement(
         >>> llm = {"q1": {"a": 2, "b": 1, "c": 1}, "q2": {"a": 0, "d": 1, "e": 1}}
         >>> found = judge_agreement(human, {"llm": llm})
         >>> round(found.judges[0].overall.kappa.value, 4), round(found.judges[0].overall.bias.value, 4)
-        (0.6471, 0.3333)
+        (0.6667, 0.3333)
     """
     name, reference, qrels_of_judge = _read_judges(human, judges, judge_column, several)
     rankings = {} if runs is None else read_runs(runs, allow_repeats=documents_of is not None)
