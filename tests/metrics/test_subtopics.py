@@ -422,8 +422,7 @@ def test_a_document_twice_for_one_subtopic(files: tuple[Path, Path]) -> None:
         read_qrels(files[0])
     assert str(refused.value).endswith(
         ":9: document 'b' is judged for query '1' and subtopic '2' on line 3 already; expected each document once per "
-        "query and subtopic (the second column); keep one of them, or make one label of several judgments with "
-        "several: majority (--several majority)"
+        "query and subtopic (the second column); keep one of them"
     )
 
 

@@ -306,9 +306,11 @@ def _refuse_repeats(
         )
 
     expected = "each document once per query"
+    other_cure = CHUNKS_CURE if verb == "listed" else SEVERAL_CURE
     if subtopics is not None:
-        expected += " and subtopic (the second column)"
-    lines.report_repeats(before, found, expected, values, CHUNKS_CURE if verb == "listed" else SEVERAL_CURE)
+        # one label of several judgments would be one over all subtopics
+        expected, other_cure = f"{expected} and subtopic (the second column)", ""
+    lines.report_repeats(before, found, expected, values, other_cure)
 
 
 @dataclass(frozen=True, eq=False)
