@@ -223,8 +223,11 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
 
 
 def _with_minus_signs(text: str) -> str:
-    """Return text with minus signs as wide as the plus; dates, names and exponents keep their hyphens."""
-    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
+    """Return text with minus signs as wide as the plus.
+
+    Dates, exponents, and names such as that of the run folder "lgbm--all--s1--0d97ac5b5154" keep their hyphens.
+    """
+    return re.sub(r"(?<![\w-])-(?=\.?\d)", "−", text)
 
 
 def _with_signs(text: str) -> str:

@@ -211,11 +211,12 @@ def test_differences_far_below_six_decimals_have_an_axis(
 def test_the_headline_has_the_minus_signs_of_the_table() -> None:
     """Names, dates and exponents keep their hyphens."""
     banner = blocks.Banner(
-        blocks.Badge("undecided", "neutral"), "b-2 leads a by 0.1 (CI -0.2 to +0.3), 2024-01-02, 1e-05"
+        blocks.Badge("undecided", "neutral"),
+        "b-2 leads a--s1--0d9 by 0.1 (CI -0.2 to +0.3), 2024-01-02, 1e-05",
     )
     page = Page(html.render(blocks.Report("t", (), (blocks.Section("verdict", (banner,)),))))
     assert [text.strip() for tag, text in page.texts if tag == "h2" and "leads" in text] == [
-        "b-2 leads a by 0.1 (CI −0.2 to +0.3), 2024-01-02, 1e-05"
+        "b-2 leads a--s1--0d9 by 0.1 (CI −0.2 to +0.3), 2024-01-02, 1e-05"
     ]
 
 
