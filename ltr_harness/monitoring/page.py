@@ -123,6 +123,10 @@ def verdict_section(result: MonitorResult) -> list[Block]:
     cautions = [caution for caution in result.cautions if caution not in in_log_section]
     if verdict.caution is not None:
         cautions.insert(0, verdict.caution)
+    if not result.n_alerts("contract"):
+        # a new defect without an alert may explain what the metric did: it is not folded behind a notice
+        new_defects = {check.caution for check in result.new_defects}
+        cautions.sort(key=lambda caution: caution not in new_defects)
     return [*section_blocks, *caution_blocks(choose_cautions(cautions))]
 
 

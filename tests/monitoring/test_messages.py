@@ -18,6 +18,7 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema
 from ltr_harness.monitoring.page import build_monitor_report
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.report.blocks import Paragraph
 
 Cli = Callable[..., tuple[int, str, str]]
 CONFIG: dict[str, Any] = {
@@ -362,9 +363,11 @@ def test_constant_scores_alert_where_the_baseline_had_none() -> None:
     assert quiet.healthy is None  # the metric fell, and change is not in alerts.on
     assert any(caution.kind == "constant-score" for caution in quiet.cautions)
     constant = "300 of 300 queries have one score for all their items"
-    page = str(build_monitor_report(quiet).sections[0])
-    assert f"Caution: production: {constant}" in page
-    assert 'is the model answering at all?"' in page  # and no full stop behind the question
+    verdict = build_monitor_report(quiet).sections[0]
+    (caution,) = [block for block in verdict.blocks if isinstance(block, Paragraph) and block.tone == "note"]
+    assert isinstance(caution.text, str)
+    assert caution.text.startswith(f"production: {constant}")  # in view, before what is folded
+    assert caution.text.endswith("is the model answering at all?")  # and no full stop behind the question
     both = monitor(config, log=table.assign(score=0.0), baseline=table.assign(score=0.0))
     assert {c.place for c in both.cautions if c.kind == "constant-score"} == {"production", "baseline"}
     assert constant not in str(build_monitor_report(both).sections[0])  # the log's section has it
