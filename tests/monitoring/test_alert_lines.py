@@ -74,8 +74,9 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     assert told.healthy
     about = [caution.text for caution in told.cautions if caution.kind == "change"]
     assert len(about) == 2
-    assert "all of production against the baseline (no alert: without the page " in about[0]
-    assert "likewise in" in about[1]
+    why = "corrected for the page, the ranking did not get worse"
+    assert about[0].endswith(f"all of production against the baseline (no alert: {why})")
+    assert "the same in" in about[1]
     page_of = {section.name: section.blocks for section in build_monitor_report(told).sections}
     badges = [
         cell.text

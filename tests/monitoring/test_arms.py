@@ -299,7 +299,7 @@ def test_a_few_units_are_too_few(n: int, how: str, experiment: Callable[..., Arm
     assert d.verdict == "too little to tell"
     assert np.isnan([d.difference.p, d.difference.low, d.difference.high, d.p_corrected]).all()
     assert found.verdict == "B has too little data to tell it from A at ndcg@10."
-    assert caution_texts(found, "few-units") == ["too few queries decide ndcg@10 to tell the arms apart"]
+    assert caution_texts(found, "few-units") == ["too few queries to compare the arms by ndcg@10"]
 
 
 def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
@@ -419,8 +419,13 @@ def test_a_worse_arm_is_an_alert_and_exit_4(ltr: Cli, tmp_path: Path) -> None:
     assert verdict.startswith("B is worse than A at mrr: -0.1667 [")
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "**1 alert.** B is worse than A at mrr: -0.1667." in report
-    for page in ("report.html", "report.md", "report.json"):
-        assert verdict.partition(" [")[0] in (tmp_path / "out" / page).read_text(encoding="utf-8")
+    difference = verdict.partition(" [")[0]
+    for page, text in (
+        ("report.html", difference.replace("-", "−")),  # pages have the minus signs of their tables
+        ("report.md", difference),
+        ("report.json", difference),
+    ):
+        assert text in (tmp_path / "out" / page).read_text(encoding="utf-8")
 
 
 def test_small_losses_and_kinds_that_are_off_are_notices() -> None:

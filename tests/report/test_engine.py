@@ -129,7 +129,7 @@ def test_without_the_engine_there_is_one_note(
     chart_engine.vega_bundle.cache_clear()
     page = write_report(data, tmp_path, ["html", "md", "svg"])
     why = "vl-convert-python is not installed; pip install vl-convert-python"
-    assert caplog.messages == [f"report.html has descriptions in place of its charts: {why}"]
+    assert caplog.messages == [f"report.html has descriptions instead of charts: {why}"]
     assert f"Descriptions stand in place of the charts: {why}." in page.read_text()
     assert f"> Not drawn: {why}." in (tmp_path / "report.md").read_text()
     assert not list(tmp_path.glob("charts/*"))
