@@ -13,6 +13,9 @@ from ltr_harness.errors import SEVERITIES, Caution, merge_by_cause, worst_first
 TWO_SEEDS = "two-seeds"
 """The kind of the caution that stands before the numbers: one degree of freedom makes all intervals wide."""
 
+ONE_TRAINING = "one-training"
+"""The kind of the caution that the verdict's sentence repeats; every comparison of models with one seed has it."""
+
 CHEAP_LABELS = "cheap-labels"
 """The kind of the lines that `compare-labels` adds to a comparison: its result, which stands below the table."""
 
@@ -41,9 +44,10 @@ class ChosenCautions(NamedTuple):
 def choose_cautions(cautions: Iterable[Caution], losers: Collection[str] = ()) -> ChosenCautions:
     """Return the caution for the place below a table, and the others.
 
-    The worst one stands there, of equally bad ones the first, but one about losers last; mere notes never do. What
-    makes the verdicts on losers less sure is left out, and what holds for several folds, splits or models is listed
-    once.
+    The worst one stands there, of equally bad ones the first, but one about losers last; mere notes never do. That
+    models have one seed, which changes no number, leaves the place to what can undo the result: a warning about data,
+    models, or how often the queries have decided. What makes the verdicts on losers less sure is left out, and what
+    holds for several folds, splits or models is listed once.
 
     Args:
         cautions: all of them, the most important of each severity first.
@@ -58,10 +62,14 @@ def choose_cautions(cautions: Iterable[Caution], losers: Collection[str] = ()) -
     candidates = [caution for caution in listed if caution.severity != "note"]
     if not candidates:
         return ChosenCautions(None, tuple(listed))
-    below = min(
-        candidates,
-        key=lambda caution: (SEVERITIES.index(caution.severity), not _models_beside(caution.place, losers)),
-    )
+
+    def rank(caution: Caution) -> tuple[int, bool]:
+        return SEVERITIES.index(caution.severity), not _models_beside(caution.place, losers)
+
+    below = min(candidates, key=rank)
+    if below.kind == ONE_TRAINING:
+        about_results = [caution for caution in candidates if caution.kind not in _ABOUT_VERDICTS]
+        below = min(about_results, key=lambda caution: (*rank(caution), caution.kind == ONE_TRAINING))
     return ChosenCautions(below, tuple(caution for caution in listed if caution is not below))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.caution_choice import TWO_SEEDS
-from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
+from ltr_harness.comparison.caution_choice import ONE_TRAINING, TWO_SEEDS
+from ltr_harness.comparison.comparison import ONE_SEED, Comparison, n_effective
 from ltr_harness.comparison.contrasts import (
     Contrast,
     Paired,

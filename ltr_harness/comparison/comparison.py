@@ -18,6 +18,7 @@ from ltr_harness.comparison import contrasts as pairs
 from ltr_harness.comparison import main_table
 from ltr_harness.comparison.caution_choice import (
     CHEAP_LABELS,
+    ONE_TRAINING,
     TWO_SEEDS,
     ChosenCautions,
     choose_cautions,
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
 
 
 _COUNTS = ("wins", "ties", "losses")
-
-ONE_TRAINING = "one-training"
-"""The kind of the caution that the verdict's sentence repeats."""
 
 Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model", "nothing to compare"]
 

@@ -12,8 +12,9 @@ import numpy as np
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.number_text import interval_text, p_equals
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.caution_choice import ONE_TRAINING
 from ltr_harness.comparison.comparability import require_means
-from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, Difference, differences_of, over_seeds, rare_kind_of
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats, LinearCombination
 from ltr_harness.comparison.stats.families import (

@@ -9,7 +9,8 @@ import numpy as np
 
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
+from ltr_harness.comparison.caution_choice import ONE_TRAINING
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, components_of, spread_of
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.spread import MOST_SEEDS

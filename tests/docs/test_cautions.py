@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ltr_harness.comparison.comparison import ONE_TRAINING
+from ltr_harness.comparison.caution_choice import ONE_TRAINING
 from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ltr_harness.comparison.caution_choice import choose_cautions
+from ltr_harness.comparison.caution_choice import ONE_TRAINING, choose_cautions
 from ltr_harness.errors import Caution
 from ltr_harness.report import ReportData
 from ltr_harness.report.blocks import Bullets, Details, Paragraph
@@ -97,6 +97,17 @@ def test_training_of_a_loser_is_reported_behind_the_contenders() -> None:
     constant = Caution("constant-model", "warning", "the model is constant", place=LOSER)
     assert choose_cautions([constant, ABOUT_BOTH], [LOSER]).below == replace(ABOUT_BOTH, place=CONTENDER)
     assert choose_cautions([constant], [LOSER]).below == constant
+
+
+def test_one_training_leaves_the_place_to_what_can_undo_the_result() -> None:
+    once = Caution(ONE_TRAINING, "warning", "trained with one seed", "train with three seeds")
+    many = Caution("many-looks", "warning", "these 20 queries have decided 10 comparisons")
+    constant = Caution("constant-model", "warning", "the model is constant", place=LOSER)
+    leak = Caution("leaking-feature", "accepted", "the label is a feature", place="test")
+    assert choose_cautions([once, ABOUT_BOTH, many]).below == many
+    assert choose_cautions([once, *FOLDS[:1]]) == (FOLDS[0], (once,))
+    assert choose_cautions([once, ABOUT_BOTH, constant, NOTE], [LOSER]).below == once
+    assert choose_cautions([once, many, leak]).below == leak
 
 
 def test_mere_notes_never_stand_below_the_table() -> None:

@@ -136,8 +136,7 @@ def _compare_inputs(
 ) -> "Comparison":
     """Compare runs, tables or scores as `compare` would, and print a caution, or all."""
     from ltr_harness.cli.commands.compare_inputs import ComparedInputs
-    from ltr_harness.comparison.caution_choice import choose_cautions
-    from ltr_harness.comparison.comparison import ONE_TRAINING
+    from ltr_harness.comparison.caution_choice import ONE_TRAINING, choose_cautions
 
     if not inputs:
         raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
