@@ -278,7 +278,7 @@ def run_prepared(
     _refuse_unfit(job)
     plan = _plan(job, progress)
     runs = _train(plan, progress, fail_fast, in_processes)
-    further = with_second_wave(plan.job, runs) if plan.is_tested else None
+    further = with_second_wave(plan.job, runs)
     if further is not None:
         n_before = len(plan.todo)
         plan = _plan(further, progress)

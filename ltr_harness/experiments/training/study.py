@@ -9,7 +9,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.compare.next_gain import removable_groups
 from ltr_harness.experiments.config.schema import Experiment, ModelConfig, ModelOptions
-from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.training.job import Job, list_tasks
 from ltr_harness.experiments.training.progress import time_left
 from ltr_harness.models.boosted import BoostedRanker
@@ -55,13 +55,19 @@ def study_notes(job: Job) -> list[Caution]:
 
 
 def study_plan(job: Job) -> Iterator[str]:
-    """Yield a line for each studied model: the runs of its variants, those to be trained, and how long it will take."""
+    """Yield a line for each studied model: the runs of its variants, those to be trained, and how long it will take.
+
+    Once all are trained, it is known which groups can go, and with them the second wave.
+    """
+    is_trained = not job.open_studies and job.count("done") == len(job.tasks)
+    if is_trained and _variants(job.experiment.studied):
+        job = with_second_wave(job, [load_run(task.folder) for task in job.tasks]) or job
     for studied, variants in _variants(job.experiment.studied).items():
         tasks = [task for task in job.tasks if task.model in variants]
         to_train = [task for task in tasks if task.state != "done"]
         runs = f"{len(to_train)} of {count_of(len(tasks), 'run')} to do"
         line = f"study of {studied}: {count_of(len(variants), 'model')}, {runs}"
-        if _has_second_wave(job, variants):
+        if not is_trained and _has_second_wave(job, variants):
             n_more = sum(task.model == studied for task in job.tasks)
             line += f", and up to {n_more} more without several groups together"
         if remaining := str(time_left(job, to_train)):
@@ -72,7 +78,9 @@ def study_plan(job: Job) -> Iterator[str]:
 def _has_second_wave(job: Job, variants: Mapping[str, StudyVariant]) -> bool:
     """Return whether several groups may turn out to be removable, and have not been left out together yet."""
     n_lacking = [len(variant.without) for variant in variants.values()]
-    return job.experiment.compare.method.margin is not None and n_lacking.count(1) > 1 and max(n_lacking) == 1
+    is_tested = all("test" in fold.splits for fold in job.folds)
+    has_verdicts = is_tested and job.experiment.compare.method.margin is not None
+    return has_verdicts and n_lacking.count(1) > 1 and max(n_lacking) == 1
 
 
 def with_second_wave(job: Job, runs: Sequence[Run]) -> Job | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ltr_harness.experiments.compare.next_gain import next_gains
 from ltr_harness.experiments.config import as_mapping, load_experiment
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.training.folds import with_files
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.study import study_notes, study_plan
 from ltr_harness.report.blocks import Chart, Heading, Paragraph
@@ -201,8 +203,6 @@ def test_the_plan_counts_trainings_and_groups_that_share_features_are_noted(tmp_
 
 
 def experiment_with_files(study: Any, folder: Path) -> Any:
-    from ltr_harness.experiments.training.folds import with_files
-
     return with_files(experiment({"lgbm": LGBM}, study=study, compare={"margin": 0.02}), folder)
 
 
@@ -217,7 +217,10 @@ def copies(
         for name, n, seed in (("train", 80, 1), ("valid", 40, 2), ("test", 80, 3))
     }
     groups = {"signal": ["bm25"], "copy": ["copy"], "chance": ["noise"]}
-    study = {"of": "lgbm", "features": {"groups": groups, "costs": {"signal": 2, "copy": 3, "chance": 0.5}}}
+    study: dict[str, Any] = {
+        "of": "lgbm",
+        "features": {"groups": groups, "costs": {"signal": 2, "copy": 3, "chance": 0.5}},
+    }
     study["queries"] = [0.25, 0.5, 0.75, 1]
     lgbm = {"ranker": "lightgbm", "params": {"num_leaves": 7, "learning_rate": 0.3}}
     changes = {"study": study, "seeds": [1], "compare": {"margin": 0.07}, "data": {**data, "max_grade": 3}}
@@ -270,6 +273,20 @@ def test_a_second_command_trains_nothing_and_finds_the_same(
     found, second, third = (document(data)["next_gain"] for data in (result.report, again.report, stored))
     assert found == second == third
     assert stored.models == result.report.models
+
+
+def test_the_plan_of_a_trained_study_has_its_second_wave(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    result, runs, config = copies
+    shutil.copytree(runs, tmp_path, dirs_exist_ok=True)
+    job = prepare(read(with_files(config, tmp_path), runs=tmp_path))
+    assert list(study_plan(job)) == ["study of lgbm: 16 models, 0 of 16 runs to do"]
+    (together,) = (run for run in result.runs if "," in run.record.model)
+    shutil.rmtree(tmp_path / together.path.relative_to(runs))
+    (plan,) = study_plan(job)
+    assert plan.startswith("study of lgbm: 16 models, 1 of 16 runs to do; ")
+    assert "up to" not in plan, "which groups are left out together is known"
 
 
 def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
