@@ -25,7 +25,7 @@ NAMES = ("base", "one", "two", "three")
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·"}
 WORDS = {"better": "is better", "worse": "is worse", "equivalent": "equivalent"}
 FEWEST_EQUIVALENT = 6
-QUICK = 100
+QUICK = 300
 OF_PART = 5_000
 
 
