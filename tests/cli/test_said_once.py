@@ -78,14 +78,14 @@ def test_an_input_given_twice(ltr: Cli, other: str) -> None:
     Path("a.csv").write_text("query_id,mrr\n1,0.5\n2,0.4\n3,0.2\n")
     code, out, err = ltr("compare", "a.csv", other)
     assert code == 0
-    assert "a.csv is given 2 times and counts once" in out + err
+    assert "a.csv was given 2 times and counts once" in out + err
 
 
 def test_a_run_given_twice(ltr: Cli) -> None:
     run = next(str(path) for path in Path("small").glob("lgbm--*"))
     code, out, err = ltr("compare", run, run, "--no-ledger")
     assert code == 0
-    assert f"{run} is given 2 times and counts once" in out + err
+    assert f"{run} was given 2 times and counts once" in out + err
 
 
 @pytest.mark.parametrize("command", ["check", "run --dry-run"])

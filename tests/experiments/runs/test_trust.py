@@ -240,7 +240,7 @@ def test_columns_of_tables_never_name_files(foreign: Path, capsys: pytest.Captur
             path, index=False
         )
         tables.append(str(path))
-    assert run_command(cli, ["compare", *tables]) == 0
+    assert run_command(cli, ["compare", "--verbose", *tables]) == 0
     assert "ignored, not a metric" in capsys.readouterr().out
     assert not was_executed(foreign)
 

@@ -41,7 +41,8 @@ def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
     [note] = [note for note in leaked if "rows of valid" in note]
     assert note.startswith("accepted: train and valid: ")
     assert "have the features of a row of train" in note
-    assert note in report
+    command = "ltr-harness data split"
+    assert note.replace(f"`{command}`", f"<code>{command}</code>") in report
     tested = [note for note in leaked if "rows of test" in note]
     assert tested[0].startswith("accepted: train and test: ")
 
