@@ -79,7 +79,9 @@ def test_an_experiments_runs(ltr: Cli) -> None:
     _, one, _ = ltr("runs/tiny", "-m", "mrr@1", "--baseline", "chance")
     words = " ".join(one.split())
     assert words.startswith("No clear winner: good leads chance by 0.3833 (95 % CI -")
-    assert "p-values cover queries and seeds (`--verbose`" in words, "two seeds of chance say little about chance"
+    assert "p-values cover queries and seeds (`--verbose`" in words, (
+        "two seeds of chance say little about chance"
+    )
     assert "\nmean " not in one
 
 
