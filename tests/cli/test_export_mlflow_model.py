@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,8 @@ def exported_runs(experiment: Path, mlflow_store: Path) -> Iterator[dict[str, An
     shutil.copy(mlflow_store, experiment)
     uri = f"sqlite:///{experiment}/mlflow.db"
     printed = io.StringIO()
-    with redirect_stdout(printed), warnings.catch_warnings(action="ignore"):
+    # artifacts of a store in a file lie in ./mlruns
+    with chdir(experiment), redirect_stdout(printed), warnings.catch_warnings(action="ignore"):
         assert (
             run_command(cli, ["export", "mlflow", str(experiment / "runs/shop"), "--json", "--to", uri]) == 0
         )
