@@ -34,9 +34,14 @@ class GainEstimate:
     high: float
 
 
+_NO_GAIN = GainEstimate(math.nan, math.nan, math.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class QueriesCurve:
     """The means at shares of the training queries, with what twice as many would gain.
+
+    Of one test query, or one unit, all but the means is NaN.
 
     Attributes:
         shares: (n_shares,) ascending, the last one 1.
@@ -88,6 +93,11 @@ def learning_curve(
     by_query = np.column_stack([share_values.mean(axis=0) for share_values in values])
     by_query[np.isnan(by_query).any(axis=1)] = np.nan
     sample = ClusterSums.of(by_query, units, weights)
+    if sample.units[0] < 2:
+        undefined = np.full(sizes.size, math.nan)
+        return QueriesCurve(
+            sizes, sample.mean, undefined, undefined, _NO_GAIN, _NO_GAIN, np.append(undefined, math.nan)
+        )
     influence = np.sqrt(sample.weights) * sample.residuals / sample.n
     covariance = _Covariance(
         influence.T @ influence, *_of_draws(sizes, values, weights), float(sample.units[0] - 1)
@@ -169,7 +179,7 @@ def _forecast(
 ) -> tuple[GainEstimate, Floats]:
     """Return the gain of twice the training queries, and the (n_shares + 1,) curve of the best exponent."""
     if shares.size < FEWEST_SHARES:
-        return GainEstimate(math.nan, math.nan, math.nan), np.full(shares.size + 1, math.nan)
+        return _NO_GAIN, np.full(shares.size + 1, math.nan)
     total = covariance.total + np.eye(shares.size) * (1e-12 * np.trace(covariance.total) + 1e-18)
     whitening = np.linalg.inv(np.linalg.cholesky(total))
     curves = _curves(shares)
@@ -187,9 +197,10 @@ def _forecast(
     room = np.sqrt(np.maximum(limit - (deviance - deviance[best]), 0.0))
     possible = room > 0
     low = float((gains - errors * room)[possible].min())
-    half = int(np.flatnonzero(shares <= 0.5)[-1])
+    # from the largest share of at most a half; where all are larger, from the smallest
+    start = int(np.flatnonzero(shares <= max(0.5, shares[0]))[-1])
     doubling = np.zeros(shares.size)
-    doubling[half], doubling[-1] = -1.0, 1.0
+    doubling[start], doubling[-1] = -1.0, 1.0
     if (doubling @ means) ** 2 <= limit * (
         doubling @ total @ doubling
     ):  # the curve may have ended before the whole

@@ -1,6 +1,5 @@
 """From the runs of a study to its answers: what are feature groups worth, and what would more training queries gain?"""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -249,7 +248,7 @@ def _queries_worth(
 
 def _outlook(n_shares: int, rise: GainEstimate, gain: GainEstimate, margin: float | None) -> Outlook:
     """Return whether there is a forecast: the curve rises, or it is flat within the margin."""
-    if n_shares < FEWEST_SHARES or math.isnan(gain.estimate):
+    if n_shares < FEWEST_SHARES:
         return "too few shares"
     if margin is not None and -margin <= gain.low and gain.high <= margin:
         return "flat"

@@ -124,3 +124,23 @@ def test_three_shares_are_a_curve_without_a_forecast() -> None:
     curve = learning_curve(SHARES[1:].tolist(), values[1:])
     assert np.isnan([curve.forecast.estimate, curve.forecast.low, curve.forecast.high]).all()
     assert np.isfinite(curve.low).all()
+
+
+def test_shares_above_a_half_have_a_forecast_too() -> None:
+    shares = np.array([0.6, 0.7, 0.8, 1.0])
+    ease, means = np.linspace(-0.3, 0.3, 100), 0.6 - 0.06 * shares**-0.5
+    values = [
+        np.stack([ease + mean] * (3 if share < 1 else 1)) for share, mean in zip(shares, means, strict=True)
+    ]
+    curve = learning_curve(shares.tolist(), values)
+    assert curve.forecast.estimate == pytest.approx(0.06 - 0.06 * 2**-0.5, abs=1e-4)
+    rng = np.random.default_rng(5)
+    noisy = [rng.normal(0.5, 0.1, (3 if share < 1 else 1, 100)) for share in shares]
+    forecast = learning_curve(shares.tolist(), noisy).forecast
+    assert forecast.low <= 0 <= forecast.high
+
+
+def test_one_query_has_means_and_no_intervals() -> None:
+    curve = learning_curve(SHARES.tolist(), [np.full((3 if share < 1 else 1, 1), share) for share in SHARES])
+    assert curve.means.tolist() == SHARES.tolist()
+    assert np.isnan([*curve.low, *curve.high, curve.rise.low, curve.forecast.estimate, *curve.fitted]).all()
