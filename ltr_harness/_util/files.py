@@ -211,6 +211,11 @@ def bare_name(name: str) -> str:
     return name.removesuffix(suffix_of(name))
 
 
+def stem_of(path: Path) -> str:
+    """A file's name without its last suffix, and without that of its compression."""
+    return bare_name(path.name).rpartition(".")[0] or path.name
+
+
 def suffix_of(name: str) -> str:
     """The suffix that says how a file is compressed, or ""."""
     return next((name[-len(kind.suffix) :] for kind in KINDS if name.lower().endswith(kind.suffix)), "")

@@ -36,6 +36,12 @@ class PathOrAddress(click.Path):
         return super().convert(value, param, ctx)
 
 
+def named_file(path: Path) -> tuple[str, Path]:
+    """Return the name and the path of an argument ``FILE`` or ``NAME=FILE``; the name is "" where none is given."""
+    name, sign, file = str(path).partition("=")
+    return (name, Path(file)) if sign and not path.exists() else ("", path)
+
+
 class Command(click.Command):
     """A command whose help has some options, by the names of their values, under a heading of their own."""
 

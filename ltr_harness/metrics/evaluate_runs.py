@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.files import bare_name
+from ltr_harness._util.files import stem_of
 from ltr_harness._util.number_text import plain_number
 from ltr_harness._util.tables import text_table
 from ltr_harness.errors import Caution, Problem, UsageError, all_of
@@ -200,7 +200,7 @@ def read_runs(runs: Any, *, allow_repeats: bool) -> dict[str, TrecRun]:
     if len(values) > 1:
         labels = [f"run {number}" for number in range(1, len(values) + 1)]
     rankings = _rankings(values, labels, allow_repeats)
-    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in rankings]
+    stems = [stem_of(run.path) for run in rankings]
     tags = [run.tag or stem for run, stem in zip(rankings, stems, strict=True)]
     names = next(names for names in (tags, stems, labels) if len(set(names)) == len(rankings))
     return dict(zip(names, rankings, strict=True))

@@ -151,10 +151,8 @@ def _read_files(
     """Read files, each a split, with every problem of every file."""
     files: dict[str, Path] = {}
     for path in paths:
-        label, sign, name = str(path).partition("=")
-        file = Path(name)
-        if not sign or path.exists():
-            label, file = path.name, path
+        label, file = options.named_file(path)
+        label = label or path.name
         if label in files:
             label = str(path)
         files[label] = file

@@ -74,16 +74,15 @@ def command(
 
 def _named_files(paths: Sequence[Path], human: Path) -> dict[str, Path]:
     """Return the judges' files by name: the given one, else the file's."""
-    from ltr_harness._util.files import bare_name
+    from ltr_harness._util.files import stem_of
 
     files: dict[str, Path] = {}
     for path in paths:
-        name, sign, file = str(path).partition("=")
-        if not sign or path.exists():
-            name, file = bare_name(path.name).rpartition(".")[0] or path.name, str(path)
-        if name in files or file == str(human):
+        name, file = options.named_file(path)
+        name = name or stem_of(file)
+        if name in files or file == human:
             raise UsageError(
                 f"{path} is given twice, or has the name of another; expected NAME=FILE for each judge"
             )
-        files[name] = Path(file)
+        files[name] = file
     return files

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.files import bare_name
+from ltr_harness._util.files import stem_of
 from ltr_harness._util.number_text import plain_number
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.comparison.contrasts import PairVerdict
@@ -260,8 +260,7 @@ def _name_of(value: Any, otherwise: str) -> str:
     """Return the name of a file without its suffixes, or another name for objects."""
     if not isinstance(value, str | Path):
         return otherwise
-    name = bare_name(Path(value).name)
-    return name.rpartition(".")[0] or name
+    return stem_of(Path(value))
 
 
 def _split_by_judge(value: Any, judge_column: str) -> dict[str, pd.DataFrame]:

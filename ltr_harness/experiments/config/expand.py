@@ -311,7 +311,7 @@ def expand_sweep(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     if section is None or section.value is None:
         return tree.drop_keys("sweep"), []
     try:
-        config = SweepConfig.model_validate_json(json.dumps(section.as_python()), strict=True)
+        config = section.validated(SweepConfig)
     except ValidationError:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:

@@ -1,12 +1,11 @@
 """Load an experiment from a file or a mapping, with every problem at once, and write it back as YAML."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -32,6 +31,7 @@ from ltr_harness.experiments.config.study import StudyConfig, expand_study
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 from ltr_harness.experiments.config.yaml_tree import (
     KeyPath,
+    Kind,
     Node,
     Place,
     PlacedProblem,
@@ -41,8 +41,6 @@ from ltr_harness.experiments.config.yaml_tree import (
     plain_scalar,
 )
 from ltr_harness.models import table as rankers
-
-Kind = TypeVar("Kind", bound=BaseModel)
 
 
 def load_experiment(
@@ -403,7 +401,7 @@ class _Loading:
         valid_splits = {}
         for fold, node in (self.tree.find(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
             with suppress(ValidationError):  # told already, where the section was built
-                valid_splits[fold] = _strict(sections.SplitConfig, node)
+                valid_splits[fold] = node.validated(sections.SplitConfig)
         return valid_splits
 
     def metrics(self) -> sections.MetricsConfig | None:
@@ -539,7 +537,7 @@ class _Loading:
     ) -> Kind | None:
         """Return the node as a `kind`; None where it has problems, which are collected."""
         try:
-            return _strict(kind, node)
+            return node.validated(kind)
         except ValidationError as error:
             self.problems += placed_problems(error, kind, node, path, also_known)
             return None
@@ -552,11 +550,6 @@ class _Loading:
 
     def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
         self.problems.append(PlacedProblem.at(place, found, expected, cure))
-
-
-def _strict(kind: type[Kind], node: Node) -> Kind:
-    """Validate by strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
-    return kind.model_validate_json(json.dumps(node.as_python()), strict=True)
 
 
 @cache

@@ -1,6 +1,5 @@
 """The section ``study:``, which shows where the next gain is, and its expansion into ordinary models."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
@@ -107,7 +106,7 @@ def expand_study(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     if section is None or section.value is None:
         return tree.drop_keys("study"), []
     try:
-        config = StudyConfig.model_validate_json(json.dumps(section.as_python()), strict=True)
+        config = section.validated(StudyConfig)
     except ValidationError:
         return tree, []  # `build` explains what is no study at all
     if models is None or not models.mapping:

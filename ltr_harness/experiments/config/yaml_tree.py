@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import yaml
 from yaml.reader import ReaderError
@@ -22,6 +22,11 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.escapes import printable, without_secrets
 from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, ConfigError, Problem
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Kind = TypeVar("Kind", bound="BaseModel")
 
 Scalar = str | int | float | bool | None
 KeyPath = tuple[str | int, ...]
@@ -75,6 +80,13 @@ class Node:
         if isinstance(self.value, list):
             return [node.as_python() for node in self.value]
         return self.value
+
+    def validated(self, kind: type[Kind]) -> Kind:
+        """Return the section as its model, by strict JSON rules.
+
+        A list may become a tuple and text a path, but "5" and true are no numbers.
+        """
+        return kind.model_validate_json(json.dumps(self.as_python()), strict=True)
 
     def find(self, path: KeyPath) -> Node | None:
         """Return the node at a path below this one, or None."""
