@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -54,11 +53,12 @@ class Line(NamedTuple):
 
 
 def cpu_of(command: list[str]) -> float:
-    """CPU seconds of a process and of its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True, cwd=REPOSITORY, env=ONE_THREAD)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    """CPU seconds of a process and of all below it."""
+    measured = [sys.executable, str(REPOSITORY / "scripts" / "cpu_seconds.py"), *command]
+    done = subprocess.run(
+        measured, check=True, capture_output=True, text=True, cwd=REPOSITORY, env=ONE_THREAD
+    )
+    return float(done.stdout)
 
 
 def in_turns(calls: dict[str, Callable[[], float]], turns: int) -> dict[str, float]:
