@@ -141,9 +141,10 @@ class RawJudgments(KeepsArrays):
     """Judgments before several of one document became one label; how far they agree is in the data card."""
 
     queries: Ints  # (n_judgments,), ascending: the number of each one's query
-    # (n_judgments,): equal for the judgments of one document, else different in all queries
-    documents: Ints
-    grades: Floats  # (n_judgments,), finite
+    documents: (
+        Ints  # (n_judgments,): row among the candidates and, after them, the missed documents of its query
+    )
+    grades: Floats  # (n_judgments,), finite; of one document in the order of the judgments
 
     def take(self, queries: Ints) -> RawJudgments:
         """Return the judgments of some queries (n_kept,), which become queries 0, 1, 2, …"""

@@ -269,7 +269,17 @@ class _Join:
             return None
         row, grades = self.truth.several
         used = self._by_query(row)
-        return RawJudgments(self.number[row[used]], row[used], grades[used])
+        return RawJudgments(self.number[row[used]], self._pool_places()[row[used]], grades[used])
+
+    def _pool_places(self) -> NDArray[np.int64]:
+        """(n,): each judgment's row among the candidates and then the missed documents of its query; 0 if left out."""
+        groups, places = self.dataset.groups, np.zeros(self.number.size, dtype=np.int64)
+        places[self.lines] = self.rows - groups.boundaries[self.number[self.lines]]
+        sizes = np.pad(groups.sizes, (0, self.ids.size - groups.n_queries))
+        queries = self.number[self.missed]  # ascending
+        n_before = np.arange(queries.size) - np.searchsorted(queries, queries)
+        places[self.missed] = sizes[queries] + n_before
+        return places
 
     def cautions(
         self, no_candidates: NoCandidates, queries_of_other_splits: NDArray[np.str_] | None

@@ -63,7 +63,8 @@ def agreement(dataset: RankingDataset) -> tuple[JudgmentAgreement, ...]:
     raw = dataset.raw_judgments
     if raw is None:
         return ()
-    _, document, sizes = np.unique(raw.documents, return_inverse=True, return_counts=True)
+    pairs = raw.queries * (raw.documents.max(initial=0) + 1) + raw.documents
+    _, document, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
     is_repeated = (sizes > 1)[document]
     everything = QuerySlice("", "", np.ones(dataset.n_queries, dtype=bool))
 

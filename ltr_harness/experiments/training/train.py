@@ -43,6 +43,7 @@ from ltr_harness.experiments.training.folds import Fold, reading_of
 from ltr_harness.experiments.training.job import Job, Task, revised_definition
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core import judged_share
+from ltr_harness.metrics.core.judge_ceiling import judge_values
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 from ltr_harness.models.ranker import BlendPart, FittedModel, Training, Workers
@@ -112,7 +113,10 @@ class _Evaluated:
         if ids is not None:
             rows["document_id"] = ids
         write_table(folder / TEST_SCORES, rows)
-        write_table(folder / PER_QUERY, per_query_columns(test, self.evaluation, primary))
+        write_table(
+            folder / PER_QUERY,
+            per_query_columns(test, self.evaluation, primary) | self._by_judges(test, primary),
+        )
         missed = test.judgments.missed
         if missed is None:
             return
@@ -120,6 +124,14 @@ class _Evaluated:
         if missed.document_ids is not None:
             documents["document_id"] = missed.document_ids
         write_table(folder / MISSED, documents)
+
+    def _by_judges(self, test: RankingDataset, primary: str) -> dict[str, Any]:
+        """Return the columns of the primary metric by single judges, where documents have several judgments."""
+        if test.raw_judgments is None:
+            return {}
+        metric = self.evaluation[primary].metric
+        found = judge_values(metric, test.judgments, test.raw_judgments, self.scores)
+        return {} if found is None else found.columns(str(metric))
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,8 @@ class MeanHeadroom:
 
 _COLUMNS = (": random order", ": ceiling", ": all retrieved")
 """What follows the metric's name in the columns of a table of queries."""
+JUDGE_COLUMNS = (": by one judge", ": another judge")
+"""Likewise, in the columns of `judge_ceiling`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ def worse_than_random(metric: str, random: Floats, values: Floats, place: str = 
 
 def is_computed_column(name: str) -> bool:
     """Tell whether a column of a table of queries was computed with a metric, and is no fact to cut queries by."""
-    return name.endswith(_COLUMNS) or judged_share.is_column(name)
+    return name.endswith(_COLUMNS + JUDGE_COLUMNS) or judged_share.is_column(name)
 
 
 _headroom_cache: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
@@ -147,7 +149,7 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
 
     None for metrics whose best order is not by label, diagnostics, and where the expectation is refused.
     """
-    if not _is_best_by_label(metric):
+    if not is_best_by_label(metric):
         return None
     headroom_of_metric = _headroom_cache.setdefault(judgments, {})
     if metric in headroom_of_metric:
@@ -170,7 +172,7 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     return headroom_of_metric[metric]
 
 
-def _is_best_by_label(metric: Metric) -> bool:
+def is_best_by_label(metric: Metric) -> bool:
     """Tell whether no order has a higher value than that by descending label."""
     kind = type(metric)
     if METRICS.get(metric.name) != f"{kind.__module__}:{kind.__qualname__}":

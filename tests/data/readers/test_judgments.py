@@ -418,7 +418,7 @@ def test_several_judgments_become_the_label_that_pandas_gives(
         }
     )
     assert (np.diff(data.raw_judgments.queries) >= 0).all()
-    assert sorted(tuple(sorted(own)) for _, own in kept.groupby("document").grade) == sorted(
+    assert sorted(tuple(sorted(own)) for _, own in kept.groupby(["query", "document"]).grade) == sorted(
         tuple(sorted(own)) for _, own in grouped
     )
     names = data.groups.ids[data.raw_judgments.queries]
