@@ -1,21 +1,26 @@
 """From the runs of a study to its answers: what are feature groups worth, and what would more training queries gain?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
 from ltr_harness._util.stored import TrainingQueries
+from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.comparison.stats.learning_curve import FEWEST_SHARES, GainEstimate, learning_curve
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import HarnessError
 from ltr_harness.experiments.compare.compare import compare
+from ltr_harness.experiments.compare.from_runs import systems_from_runs
 from ltr_harness.experiments.config.schema import ModelOptions
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.serving_cost import TYPICAL
+from ltr_harness.metrics.core.judge_ceiling import judge_columns
+from ltr_harness.models.selection import FeatureSelection
 
 Worth = Literal["removable", "needed", "undecided"]
 Outlook = Literal["forecast", "flat", "too noisy", "too few shares"]
@@ -34,6 +39,7 @@ class GroupWorth:
     latency_share: (
         float | None
     )  # share of the whole model's latency that goes with the group; below 0 where it grows
+    features: tuple[str, ...]  # of the groups, of those that the whole model learns from
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,23 @@ class QueriesWorth:
 
 
 @dataclass(frozen=True)
+class LabelCeiling:
+    """The ceiling that judges' disagreement sets: another judge's grades as a ranking, by one judge's grades.
+
+    Of documents with several judgments alone, and so are the values of the models. A model can be above it, as it
+    learns from many judgments, and another judge has one.
+    """
+
+    metric: str
+    n_queries: int  # with such documents, and a value
+    mean: float
+    ci_low: float
+    ci_high: float
+    family: str
+    models: tuple[Paired, ...]  # every tested model against another judge
+
+
+@dataclass(frozen=True)
 class NextGain:
     """The answers of a study about one model."""
 
@@ -71,10 +94,20 @@ class NextGain:
     together: GroupWorth | None  # all groups that can go one by one, left out together
     queries: QueriesWorth | None
     higher_is_better: bool
+    labels: LabelCeiling | None = None  # None where no test document has several judgments
 
 
 def next_gains(runs: Sequence[Run], studied: Mapping[str, ModelOptions], method: Method) -> list[NextGain]:
     """Return the answers for each studied model whose runs are finished; `studied` has the variants by name."""
+    answers = _answers(runs, studied, method)
+    if not answers:
+        return []
+    labels = _label_ceiling([run for run in runs if run.record.model not in studied], method)
+    return [replace(answer, labels=labels) for answer in answers]
+
+
+def _answers(runs: Sequence[Run], studied: Mapping[str, ModelOptions], method: Method) -> list[NextGain]:
+    """Return the answers but for the labels."""
     by_model: dict[str, list[Run]] = {}
     for run in runs:
         if run.record.status == "complete":
@@ -107,7 +140,7 @@ def removable_groups(
     }
     return {
         answer.model: [entry.without.model for entry in answer.groups if entry.verdict == "removable"]
-        for answer in next_gains(runs, single, method)
+        for answer in _answers(runs, single, method)
     }
 
 
@@ -179,9 +212,32 @@ def _group_worths(
                 largest_loss=largest_loss,
                 cost=variant.cost,
                 latency_share=_latency_share(runs[comparison.baseline], runs[name]),
+                features=_features_without(runs[name][0], runs[comparison.baseline][0]),
             )
         )
     return worths
+
+
+def _features_without(fewer: Run, all_features: Run) -> tuple[str, ...]:
+    """Return the features that a model learns from and another one lacks."""
+    lacking, left_out = (
+        FeatureSelection(
+            config.get("features") and tuple(config["features"]), tuple(config.get("exclude") or ())
+        ).left_out(all_features.record.features)
+        for config in (fewer.record.config, all_features.record.config)
+    )
+    return tuple(feature for feature in lacking if feature not in left_out)
+
+
+def shared_feature_lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for every two feature groups that share features; `groups` has their features."""
+    lines = []
+    for first, second in combinations(groups, 2):
+        if shared := [feature for feature in groups[first] if feature in groups[second]]:
+            lines.append(
+                f"groups {first} and {second} share {', '.join(shared)}: the worth of both counts it"
+            )
+    return lines
 
 
 def _verdict(pair: Paired, largest_loss: float, margin: float | None) -> Worth:
@@ -253,3 +309,46 @@ def _outlook(n_shares: int, rise: GainEstimate, gain: GainEstimate, margin: floa
     if margin is not None and -margin <= gain.low and gain.high <= margin:
         return "flat"
     return "forecast" if rise.low > 0 else "too noisy"
+
+
+def _label_ceiling(runs: Sequence[Run], method: Method) -> LabelCeiling | None:
+    """Return what another judge reaches, and the models beside it; None where runs have no values by single judges."""
+    finished = [run for run in runs if run.record.status == "complete"]
+    metric = finished[0].record.primary
+    by_one_judge, another_judge = judge_columns(metric)
+    if any(another_judge not in run.per_query for run in finished):
+        return None
+    summary = finished[0].record.metrics[metric]
+    columns = dict.fromkeys((by_one_judge, another_judge), summary)
+    read_as_metrics = [
+        replace(run, record=run.record.model_copy(update={"metrics": columns, "primary": by_one_judge}))
+        for run in finished
+    ]
+    direction = {metric: summary.higher_is_better}
+    try:
+        found, _, _ = systems_from_runs(read_as_metrics)
+        models = [
+            replace(model, values={metric: model.values[by_one_judge]}, higher_is_better=direction)
+            for model in found
+        ]
+        names = [model.name for model in models]
+        name = "another judge" if "another judge" not in names else "another judge (labels)"
+        values = {metric: found[0].values[another_judge][:1]}
+        judge = replace(
+            models[0], name=name, values=values, replicates=("1",), deterministic=True, seeded=False
+        )
+        comparison = compare_systems([judge, *models], primary=metric, baseline=name, method=method)
+    except HarnessError:  # a fold of every model has failed
+        return None
+    ceiling = comparison.summary(name)
+    if not ceiling.n:
+        return None
+    return LabelCeiling(
+        metric=metric,
+        n_queries=ceiling.n,
+        mean=ceiling.mean,
+        ci_low=ceiling.ci_low,
+        ci_high=ceiling.ci_high,
+        family=comparison.families[0],
+        models=comparison.pairs,
+    )

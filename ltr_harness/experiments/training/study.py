@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 from ltr_harness._util.stored import StudyVariant
 from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution
-from ltr_harness.experiments.compare.next_gain import removable_groups
+from ltr_harness.experiments.compare.next_gain import removable_groups, shared_feature_lines
 from ltr_harness.experiments.config.schema import Experiment, ModelConfig, ModelOptions
 from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.training.job import Job, list_tasks
@@ -43,15 +42,16 @@ def _selection_of(model: ModelConfig) -> FeatureSelection:
 
 def study_notes(job: Job) -> list[Caution]:
     """Return a note for every two feature groups of a study that share features."""
-    names, notes = job.folds[0].train.feature_names, []
-    for studied in _variants(job.experiment.studied):
-        groups = group_features(job.experiment, studied, names)
-        for first, second in combinations(groups, 2):
-            shared = [feature for feature in groups[first] if feature in groups[second]]
-            if shared:
-                text = f"groups {first} and {second} share {', '.join(shared)}: the worth of both counts it"
-                notes.append(Caution("overlapping-groups", "note", text, place="study.features.groups"))
-    return list(dict.fromkeys(notes))
+    names = job.folds[0].train.feature_names
+    lines = [
+        line
+        for studied in _variants(job.experiment.studied)
+        for line in shared_feature_lines(group_features(job.experiment, studied, names))
+    ]
+    return [
+        Caution("overlapping-groups", "note", line, place="study.features.groups")
+        for line in dict.fromkeys(lines)
+    ]
 
 
 def study_plan(job: Job) -> Iterator[str]:

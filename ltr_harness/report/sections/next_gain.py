@@ -4,8 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.comparison.stats.learning_curve import FEWEST_SHARES, GainEstimate
-from ltr_harness.experiments.compare.next_gain import CurvePoint, GroupWorth, NextGain, QueriesWorth
+from ltr_harness.experiments.compare.next_gain import (
+    CurvePoint,
+    GroupWorth,
+    LabelCeiling,
+    NextGain,
+    QueriesWorth,
+    shared_feature_lines,
+)
 from ltr_harness.experiments.inspection.agreement import agreement_lines
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import (
@@ -55,7 +63,7 @@ def answer_lines(gains: Sequence[NextGain]) -> list[str]:
 
 
 def answer(gain: NextGain) -> str:
-    """Return a study's answer: twice the queries, the groups that are needed most, and those that can go."""
+    """Return a study's answer: twice the queries, groups that are needed and can go, and the ceiling of the labels."""
     parts = []
     if gain.queries is not None:
         parts.append(_outlook_text(gain.queries))
@@ -71,6 +79,8 @@ def answer(gain: NextGain) -> str:
         parts.append(f"without {group_worth.groups[0]} features: {low} to {high}")
     if gain.groups:
         parts.append(_removable_text(gain))
+    if gain.labels is not None:
+        parts.append(_labels_text(gain.model, gain.labels))
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -86,6 +96,17 @@ def _outlook_text(queries: QueriesWorth) -> str:
         return f"{head}: no forecast from fewer than {FEWEST_SHARES - 1} shares below the whole"
     smallest = formats.percent(queries.points[0].share)
     return f"{head}: too noisy to tell (from {smallest} of the queries to all: {_range(queries.rise)})"
+
+
+def _labels_text(model: str, labels: LabelCeiling) -> str:
+    """Return the ceiling that judges' disagreement sets, and the model's distance to it."""
+    text = f"the ceiling of these labels is {_ceiling_text(labels)}"
+    for pair in labels.models:
+        if pair.model == model:
+            text += (
+                f", the model {formats.difference(pair.ci_low)} to {formats.difference(pair.ci_high)} from it"
+            )
+    return text
 
 
 def _range(interval: GainEstimate) -> str:
@@ -136,13 +157,38 @@ def _left_to_win(data: ReportData) -> list[Block]:
 
 
 def _label_noise(data: ReportData) -> list[Block]:
-    """Return the line on how far judges of the test documents agree, where documents have several judgments."""
+    """Return how far judges of the test documents agree, and the ceiling that it sets, where documents have several."""
     tests = [record.data["test"] for record in data.records if "test" in record.data]
     agreements = tests[0].agreement if tests else ()
     if not agreements or agreements[0].equal is None:
         return []
     limit = "where judges differ, better labels are the gain, and no model can be right"
-    return [Paragraph(f"Labels: {agreement_lines(agreements)[0]}; {limit}.")]
+    line = Paragraph(f"Labels: {agreement_lines(agreements)[0]}; {limit}.")
+    labels = data.next_gains[0].labels
+    return [line] if labels is None else [line, _ceiling_table(labels)]
+
+
+def _ceiling_table(labels: LabelCeiling) -> Table:
+    """Return every tested model beside another judge."""
+    axis = axis_of(end for pair in labels.models for end in (pair.ci_low, pair.ci_high))
+    columns: dict[Column, Callable[[Paired], Cell]] = {
+        Column("Model"): lambda pair: pair.model,
+        Column(f"{labels.metric} by one judge", "metric"): lambda pair: pair.model_mean,
+        Column(
+            f"Against another judge {_interval_label(labels.family)}", "difference", axis=axis
+        ): Estimate.of,
+    }
+    note = (
+        f"{labels.family}. Documents with several judgments alone, over {count_of(labels.n_queries, 'query')}: one "
+        "judgment of each grades them, another one ranks them. A model can be above: it learns from many judgments."
+    )
+    caption = f"The ceiling that judges' disagreement sets: {_ceiling_text(labels)}."
+    return Table.of("label_ceiling", caption, labels.models, columns, footnotes=(note,))
+
+
+def _ceiling_text(labels: LabelCeiling) -> str:
+    low, high = formats.metric(labels.ci_low), formats.metric(labels.ci_high)
+    return f"{labels.metric} {formats.metric(labels.mean)} ({low} to {high})"
 
 
 def _group_blocks(data: ReportData, gain: NextGain, suffix: str) -> list[Block]:
@@ -167,7 +213,7 @@ def _group_table(data: ReportData, gain: NextGain, worths: Sequence[GroupWorth],
         end for group_worth in worths for end in (group_worth.without.ci_low, group_worth.without.ci_high)
     )
     margin = data.comparison.method.margin
-    label = f"[{gain.family.partition(' ')[0]} CI]" if gain.family.startswith("joint") else "[CI]"
+    label = _interval_label(gain.family)
     columns: dict[Column, Callable[[GroupWorth], Cell]] = {
         Column("Feature group"): _group_name,
         Column(f"Without it {label}", "difference", axis=axis): lambda group_worth: Estimate.of(
@@ -189,13 +235,21 @@ def _group_table(data: ReportData, gain: NextGain, worths: Sequence[GroupWorth],
     rule = "no margin is given, so none is called removable: `compare: {margin: …}`"
     if margin is not None:
         rule = f"removable: the whole interval of the loss lies within the margin of {margin:g}"
+    shared_lines = shared_feature_lines(
+        {group_worth.groups[0]: group_worth.features for group_worth in gain.groups}
+    )
     return Table.of(
         f"feature_groups{suffix}",
         f"{gain.model} trained again without each feature group and with it alone, against the whole at {gain.metric}.",
         worths,
         columns,
-        footnotes=(f"{gain.family}; {rule}.",),
+        footnotes=(f"{gain.family}; {rule}.", *(f"{line}." for line in shared_lines)),
     )
+
+
+def _interval_label(family: str) -> str:
+    """Return the heading of intervals, which are joint over a family of several comparisons."""
+    return "[joint CI]" if family.startswith("joint") else "[CI]"
 
 
 def _group_name(group_worth: GroupWorth) -> str:

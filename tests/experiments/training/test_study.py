@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison.stats.method import Method
@@ -21,6 +24,8 @@ from ltr_harness.experiments.config import as_mapping, load_experiment
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.folds import with_files
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.study import study_notes, study_plan
 from ltr_harness.report.blocks import Chart, Heading, Paragraph
@@ -28,7 +33,9 @@ from ltr_harness.report.data import stored_data
 from ltr_harness.report.json_document import document
 from ltr_harness.report.sections.next_gain import answer, section
 from ltr_harness.report.terminal import render
-from ltr_harness.workflow import ExperimentResult, prepare, read
+from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
+
+from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 
@@ -261,6 +268,102 @@ def test_groups_that_can_go_one_by_one_are_left_out_together_in_a_second_wave(
     assert result.comparison.models == ("lgbm", "chance")
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_cluster_trains_the_second_wave_to_the_same_bytes(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+    from ltr_harness.experiments.training.dask import local_cluster
+
+    result, _, config = copies
+    trained: list[tuple[str, str]] = []
+
+    class Log(Progress):
+        def finished(self, task: Task, run: Run) -> None:
+            trained.append((task.model, run.record.status))
+
+    with local_cluster(2) as cluster:
+        job = prepare(read(with_files(config, tmp_path), runs=tmp_path, cluster=cluster))
+        there = run_prepared(job, progress=Log())
+    together = next(run.record.model for run in result.runs if "," in run.record.model)
+    assert trained[-1] == (together, "complete"), "after all others, as what it lacks is their verdict"
+    assert len(trained) == len(result.runs)
+    assert contents(there) == contents(result)
+    assert answers(there) == answers(result)
+
+
+def answers(result: ExperimentResult) -> list[dict[str, Any]]:
+    """The answers in JSON, without the share of latency, which was measured."""
+    assert result.report is not None
+    entries: list[dict[str, Any]] = document(result.report)["next_gain"]
+    for entry in entries:
+        for worth in (*entry["study"]["groups"], entry["study"]["together"]):
+            del worth["latency_share"]
+    return entries
+
+
+def contents(result: ExperimentResult) -> dict[str, Any]:
+    """All of the runs that must be the same wherever they were trained, by folder name."""
+    return {
+        run.path.name: (
+            run.record.identity,
+            run.record.metrics,
+            [(run.path / name).read_bytes() for name in (*run.model_files, "per_query.parquet")],
+        )
+        for run in result.runs
+    }
+
+
+def test_killed_in_the_second_wave_it_goes_on_with_that_wave_alone(
+    copies: tuple[ExperimentResult, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    result, runs, config = copies
+    folder = result.folder.relative_to(runs)
+    shutil.copytree(runs, tmp_path, dirs_exist_ok=True)
+    (together,) = (run for run in result.runs if "," in run.record.model)
+    shutil.rmtree(tmp_path / together.path.relative_to(runs))
+    file = tmp_path / "studied.yaml"
+    file.write_text(yaml.safe_dump(with_files(config, tmp_path)))
+    command = Command(
+        tmp_path / "killed", "run", file, "--runs", tmp_path, "--workers", "1", prepare=stay_on_one_core
+    )
+    command.wait_until(lambda: list((tmp_path / folder).glob(".unfinished*")))  # the second wave has begun
+    command.send(signal.SIGKILL, to_all=True)
+    assert command.wait()[0] == -signal.SIGKILL
+    assert not (tmp_path / together.path.relative_to(runs)).exists()
+    again = run_experiment(config, runs=tmp_path, workers=1)
+    assert (again.reused, len(again.runs)) == (len(result.runs) - 1, len(result.runs))
+    assert contents(again) == contents(result)
+    assert not list((tmp_path / folder).glob(".unfinished*"))
+    assert answers(again) == answers(result)
+
+
+def test_a_second_wave_has_all_folds_and_seeds(tmp_path: Path) -> None:
+    config = experiment(
+        {"lgbm": LGBM},
+        study={"of": "lgbm", "features": {"groups": GROUPS}},
+        data={"files": rows(90, 1), "folds": 3, "max_grade": 3},
+        compare={"margin": 1.0},
+    )
+    result = run_experiment(config, runs=tmp_path, workers=1)
+    second = [run.record for run in result.runs if "," in run.record.model]
+    assert len(result.runs) == 6 * (1 + 2 * 2 + 1)
+    assert {(record.fold, record.seed) for record in second} == {
+        (fold, seed) for fold in ("fold1", "fold2", "fold3") for seed in (1, 2)
+    }
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    assert gain.together is not None
+    assert (gain.n_queries, gain.together.without.includes_seeds) == (90, True)
+    assert gain.together.verdict == "removable"
+    # one fold of one seed lost, as after a kill between two trainings: it alone is trained again
+    lost = next(run for run in result.runs if run.record.model == second[0].model and run.record.seed == 2)
+    shutil.rmtree(lost.path)
+    again = run_experiment(config, runs=tmp_path, workers=2)
+    assert again.reused == len(result.runs) - 1
+    assert contents(again) == contents(result)
+
+
 def test_a_second_command_trains_nothing_and_finds_the_same(
     copies: tuple[ExperimentResult, Path, dict[str, Any]],
 ) -> None:
@@ -331,6 +434,28 @@ def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
     assert any("75.0% of the pairs have equal grades" in text for text in texts)
 
 
+def test_the_report_notes_groups_that_share_features(tmp_path: Path) -> None:
+    groups = {"text": ["bm25", "title"], "one": ["title", "ctr_*"], "rest": ["noise"]}
+    config = experiment({"lgbm": LGBM}, study={"of": "lgbm", "features": {"groups": groups}}, seeds=[1])
+    config["report"] = {"formats": ["md", "json"]}
+    result = run_experiment(config, runs=tmp_path, workers=1)
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    assert {worth.groups[0]: worth.features for worth in gain.groups} == {
+        "text": ("bm25", "title"),
+        "one": ("title", "ctr_day", "ctr_week"),
+        "rest": ("noise",),
+    }
+    line = "groups text and one share title: the worth of both counts it"
+    page = (result.folder / "report" / "report.md").read_text()
+    assert page.count(line) == 1
+    assert page.count("the worth of both counts it") == 1
+    # `check` has the same line
+    assert [
+        note.text for note in study_notes(prepare(read(with_files(config, tmp_path), runs=tmp_path)))
+    ] == [line]
+
+
 def test_without_a_margin_nothing_is_called_removable(studied: dict[tuple[str, int], Run]) -> None:
     runs = list(studied.values())
     options = load_experiment(as_mapping(load_experiment(file_of(runs)))).studied
@@ -349,3 +474,68 @@ def test_without_a_margin_nothing_is_called_removable(studied: dict[tuple[str, i
 
 def file_of(runs: list[Run]) -> Path:
     return runs[0].path.parent / "experiment.yaml"
+
+
+def voted(folder: Path) -> dict[str, Any]:
+    """The data without labels in files, and the judgments of two judges; of every fourth document, one judged."""
+    rng, judgments = np.random.default_rng(5), []
+    for name, dataset in DATA.items():
+        ids = {
+            "query_id": np.repeat(dataset.groups.ids, dataset.groups.sizes),
+            "document_id": np.arange(dataset.n_rows).astype(str),
+        }
+        pd.DataFrame({**ids, **dict(zip(NAMES, np.asarray(dataset.features).T, strict=True))}).to_parquet(
+            folder / f"{name}.parquet"
+        )
+        votes = np.clip(dataset.labels + rng.integers(-1, 2, (2, dataset.n_rows)), 0, 3)
+        judgments += [pd.DataFrame({**ids, "grade": grades}) for grades in votes]
+        judgments[-1] = judgments[-1][np.arange(dataset.n_rows) % 4 > 0]
+    pd.concat(judgments).to_parquet(folder / "votes.parquet")
+    return {
+        "reader": "parquet",
+        "root": str(folder),
+        "features": NAMES,
+        "splits": {name: f"{name}.parquet" for name in DATA},
+        "judgments": {"files": "votes.parquet", "several": "majority"},
+        "max_grade": 3,
+    }
+
+
+def test_two_judges_of_the_test_documents_set_a_ceiling(tmp_path: Path) -> None:
+    study = {"of": "lgbm", "features": {"groups": {"text": GROUPS["text"]}}}
+    config = experiment({"lgbm": LGBM, "chance": {"ranker": "random"}}, study=study, data=voted(tmp_path))
+    config["report"] = {"formats": ["html", "md", "json"]}
+    result = run_experiment(config, runs=tmp_path, workers=1)
+    assert result.report is not None
+    (gain,) = result.report.next_gains
+    labels = gain.labels
+    assert labels is not None
+    tables = {(run.record.model, run.record.seed): run.per_query for run in result.runs}
+    one, other = "ndcg@10: by one judge", "ndcg@10: another judge"
+    assert len({tuple(table[other]) for table in tables.values()}) == 1, "it has nothing to do with the model"
+    assert labels.mean == pytest.approx(tables["lgbm", 1][other].mean())
+    assert labels.ci_low < labels.mean < labels.ci_high
+    assert labels.n_queries == 40
+    pairs = {pair.model: pair for pair in labels.models}
+    assert set(pairs) == {"lgbm", "chance"}, "the models that are tested, without the study's"
+    means = [tables["lgbm", seed][one].mean() for seed in (1, 2)]
+    assert pairs["lgbm"].model_mean == pytest.approx(np.mean(means))
+    assert pairs["lgbm"].difference == pytest.approx(np.mean(means) - labels.mean)
+    assert pairs["lgbm"].includes_seeds
+    assert pairs["chance"].difference < pairs["lgbm"].difference
+    low, high = (f"{end:+.4f}" for end in (pairs["lgbm"].ci_low, pairs["lgbm"].ci_high))
+    sentence = f"the ceiling of these labels is ndcg@10 {labels.mean:.4f} ({labels.ci_low:.4f} to {labels.ci_high:.4f})"
+    assert answer(gain).endswith(f"; {sentence}, the model {low} to {high} from it.")
+    (entry,) = json.loads((result.folder / "report" / "report.json").read_text())["next_gain"]
+    assert entry["study"]["labels"]["mean"] == labels.mean
+    assert [pair["model"] for pair in entry["study"]["labels"]["models"]] == [
+        pair.model for pair in labels.models
+    ]
+    page = (result.folder / "report" / "report.md").read_text()
+    assert f"The ceiling that judges' disagreement sets: ndcg@10 {labels.mean:.4f}" in page
+    assert "Krippendorff's alpha" in page
+    assert sentence in " ".join(render(result.report).split())
+    assert "label_ceiling" in (result.folder / "report" / "report.html").read_text()
+    assert document(stored_data([result.folder]))["next_gain"] == document(result.report)["next_gain"]
+    # the study does not cut the queries by these columns
+    assert not any("judge" in part.attribute for part in result.report.slices)
