@@ -1,4 +1,4 @@
-"""The action of .github/actions/gate: its own script, with the inputs that its file declares, on a fresh clone."""
+"""The action of .github/actions/gate: its own script, with the inputs that its file declares, and on a fresh clone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -29,36 +31,45 @@ def lists(place: int) -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder with a clone's action and rankings, and the environment that the action gives its script."""
-    shutil.copytree(ACTION, tmp_path / "clone/gate")
+Gate = tuple[Path, Path, dict[str, str]]
+"""A folder with rankings, the action's own folder, and the environment that the action gives its script."""
+
+
+def gate_in(folder: Path, action: Path, bin_folder: Path) -> Gate:
+    """Write the rankings, and set what the workflow's step sets."""
     for name, content in {
         "relevant": RELEVANT,
         "live": lists(0),
         "worse": lists(1),
         "alike": lists(0),
     }.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    action = yaml.safe_load((tmp_path / "clone/gate/action.yml").read_text(encoding="utf-8"))
-    (step,) = action["runs"]["steps"]
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    declared = yaml.safe_load((action / "action.yml").read_text(encoding="utf-8"))
+    (step,) = declared["runs"]["steps"]
     assert step["run"] == "${{ github.action_path }}/gate.sh"
-    inputs = {name: field.get("default", "") for name, field in action["inputs"].items()}
+    inputs = {name: field.get("default", "") for name, field in declared["inputs"].items()}
     inputs |= {"baseline": "live.json", "qrels": "relevant.json", "options": "--documents-of '#'"}
     environment = {
         variable: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
         for variable, value in step["env"].items()
     }
-    # `ltr-harness` of this installation comes first
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    summary = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "PATH": path}
-    return tmp_path, {**os.environ, **environment, **summary}
+    path = os.pathsep.join([str(bin_folder), os.environ["PATH"]])
+    summary = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md"), "PATH": path}
+    return folder, action, {**os.environ, **environment, **summary}
 
 
-def run(gate: tuple[Path, dict[str, str]], **inputs: str) -> subprocess.CompletedProcess[str]:
-    folder, environment = gate
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """A copy of the action, with `ltr-harness` of this installation."""
+    copy = tmp_path / "action"
+    shutil.copytree(ACTION, copy)
+    return gate_in(tmp_path, copy, Path(sys.executable).parent)
+
+
+def run(gate: Gate, **inputs: str) -> subprocess.CompletedProcess[str]:
+    folder, action, environment = gate
     return subprocess.run(
-        [str(folder / "clone/gate/gate.sh")],
+        [str(action / "gate.sh")],
         cwd=folder,
         env=environment | inputs,
         capture_output=True,
@@ -69,8 +80,8 @@ def run(gate: tuple[Path, dict[str, str]], **inputs: str) -> subprocess.Complete
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux and macOS")
-def test_the_step_fails_where_a_loss_is_shown(gate: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = gate
+def test_the_step_fails_where_a_loss_is_shown(gate: Gate) -> None:
+    folder, *_ = gate
     passed = run(gate, RANKING="alike.json")
     assert passed.returncode == 0, passed.stderr
     assert f"gate passed: {DEFAULT_RULE}" in passed.stderr
@@ -89,8 +100,49 @@ def test_the_step_fails_where_a_loss_is_shown(gate: tuple[Path, dict[str, str]])
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux and macOS")
-def test_options_are_words_and_no_commands(gate: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = gate
+def test_options_are_words_and_no_commands(gate: Gate) -> None:
+    folder, *_ = gate
     done = run(gate, RANKING="alike.json", OPTIONS="--documents-of '#' --json $(touch stolen); touch stolen")
     assert done.returncode == 2
     assert not (folder / "stolen").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux and macOS")
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no clone of the repository")
+def test_the_step_installs_a_fresh_clone_and_compares_with_its_frozen_baseline(tmp_path: Path) -> None:
+    clone = tmp_path / "ltr-harness"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    venv.create(tmp_path / "venv", with_pip=True)
+    binaries = tmp_path / "venv" / "bin"
+    # the dependencies of this installation, but for the package itself: an editable one is a file that is not read
+    packages = next((tmp_path / "venv").rglob("site-packages"))
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    folder, action, environment = gate_in(tmp_path, clone / ".github/actions/gate", binaries)
+    environment.pop("PYTHONPATH", None)
+    # nothing is fetched, and nothing outside this environment is touched; pip's variable means the contrary
+    offline = {
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_NO_DEPS": "1",
+        "PIP_IGNORE_INSTALLED": "1",
+        "PIP_NO_INDEX": "1",
+    }
+    environment |= {**offline, "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    fresh = folder, action, environment
+    installed = run(fresh, RANKING="alike.json", INSTALL=str(clone), REPORT="baseline")
+    assert installed.returncode == 0, installed.stderr
+    where = subprocess.run(
+        [binaries / "python", "-c", "import ltr_harness; print(ltr_harness.__file__)"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert where.stdout.startswith(str(packages)), "the clone is what ran"
+    # the folder of a report is a baseline, and the next build installs nothing
+    failed = run(fresh, BASELINE="baseline", RANKING="worse.json")
+    assert failed.returncode == 3, failed.stderr
+    assert "worse: mrr@10" in failed.stderr
+    cases = Xml.parse(folder / "ranking-gate/gates.xml").getroot().findall("testcase")
+    assert [case.find("failure") is not None for case in cases] == [True]
