@@ -15,6 +15,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
+from ltr_harness.data.arrays import sealed
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -245,7 +246,8 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         def prepare() -> list[Any]:
             judgments = judgments_of(matrix)
             groups, weights = judgments.groups, judgments.query_weights
-            weights = np.ones(groups.n_queries) if weights is None else weights
+            # read-only as given weights are: for others numba would compile the kernel once more
+            weights = sealed(np.ones(groups.n_queries)) if weights is None else weights
             return [0, xendcg_worth(judgments.labels), groups.boundaries, weights]
 
         prepared = self._prepared.get(matrix, prepare, *_fields(matrix))

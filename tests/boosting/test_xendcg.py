@@ -13,6 +13,7 @@ import xgboost
 
 from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric
 from ltr_harness.boosting.xgboost_metrics import draw_gammas, xendcg_gradients, xendcg_worth
+from ltr_harness.data.arrays import sealed
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 
@@ -79,15 +80,19 @@ class TestGammas:
         assert abs(np.corrcoef(draws[0, 1:], draws[0, :-1])[0, 1]) < 4 / np.sqrt(20_000)
 
 
+def gradients(scores: Any, labels: Any, sizes: Any, weights: Any, gammas: Any) -> Any:
+    """Gradients and hessians from arrays that are read-only where those of a training are."""
+    boundaries = QueryGroups.from_sizes(sizes).boundaries
+    return xendcg_gradients(scores, xendcg_worth(labels), boundaries, sealed(np.array(weights)), gammas)
+
+
 @pytest.mark.long
 def test_gradients_are_the_formulas_times_the_querys_weight(train: Any) -> None:
     rng = np.random.default_rng(0)
     groups = QueryGroups.from_sizes(train.sizes)
     scores, gammas = rng.normal(size=groups.n_rows), rng.uniform(size=groups.n_rows)
     weights = rng.uniform(0.1, 3, groups.n_queries)
-    gradient, hessian = xendcg_gradients(
-        scores, xendcg_worth(train.labels), groups.boundaries, weights, gammas
-    )
+    gradient, hessian = gradients(scores, train.labels, train.sizes, weights, gammas)
     for query, (first, end) in enumerate(zip(groups.boundaries, groups.boundaries[1:], strict=False)):
         rows = slice(first, end)
         if end - first == 1:
@@ -101,9 +106,7 @@ def test_gradients_are_the_formulas_times_the_querys_weight(train: Any) -> None:
 def test_two_rows_by_hand() -> None:
     # s = 0, 0; y = 1, 0; gamma = 0: rho = 1/2, p = 2/3, 1/3; g1 = -1/6, 1/6; a = -1/3, 1/3; g2 = 1/6, -1/6;
     # c = 1/3, -1/3; g3 = -1/6, 1/6
-    gradient, hessian = xendcg_gradients(
-        np.zeros(2), xendcg_worth(np.array([1.9, 0.0])), np.array([0, 2]), np.ones(1), np.zeros(2)
-    )
+    gradient, hessian = gradients(np.zeros(2), np.array([1.9, 0.0]), [2], [1.0], np.zeros(2))
     np.testing.assert_allclose(gradient, [-1 / 6, 1 / 6], rtol=1e-6)
     np.testing.assert_allclose(hessian, [1 / 4, 1 / 4], rtol=1e-6)
 
@@ -114,7 +117,7 @@ def test_three_rows_of_unlike_shares_are_the_formulas() -> None:
         np.array([1.0, 0.0, 3.0]),
         np.array([0.25, 0.5, 0.75]),
     )
-    found = xendcg_gradients(scores, xendcg_worth(labels), np.array([0, 3]), np.array([2.0]), gammas)
+    found = gradients(scores, labels, [3], [2.0], gammas)
     for one, expected in zip(found, by_hand(scores, labels, gammas), strict=True):
         np.testing.assert_allclose(one, 2 * expected, rtol=2e-6)
 
@@ -122,9 +125,7 @@ def test_three_rows_of_unlike_shares_are_the_formulas() -> None:
 @pytest.mark.parametrize("scale", [1e2, 1e5, 1e300])
 def test_extreme_scores_give_finite_numbers(scale: float) -> None:
     scores = scale * np.array([1.0, 0.5, -1.0, 0.0, 0.0])
-    gradient, hessian = xendcg_gradients(
-        scores, xendcg_worth(np.array([0, 4, 2, 1, 0.0])), np.array([0, 3, 5]), np.ones(2), np.full(5, 0.5)
-    )
+    gradient, hessian = gradients(scores, np.array([0, 4, 2, 1, 0.0]), [3, 2], np.ones(2), np.full(5, 0.5))
     assert np.isfinite(gradient).all()
     assert (hessian > 0).all()
 
@@ -160,7 +161,7 @@ def test_with_lightgbms_own_generator_it_is_lightgbms_rank_xendcg(train: Any) ->
 
         def objective(scores: Any, _: Any, groups: Any = groups, weights: Any = query_weights) -> Any:
             ones = np.ones(groups.n_queries) if weights is None else weights
-            return xendcg_gradients(scores, xendcg_worth(train.labels), groups.boundaries, ones, gammas())
+            return gradients(scores, train.labels, train.sizes, ones, gammas())
 
         def data(of_rows: Any = of_rows) -> Any:
             return lightgbm.Dataset(
