@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from ltr_harness._util.digests import FileDigests, as_page, changed_while_read, read_page, stamp
 from ltr_harness._util.files import (
     CACHE_VARIABLE,
     UNFINISHED,
@@ -45,27 +46,12 @@ from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.judgments import Judgments, MissedDocuments, RawJudgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.reader import Reader
-from ltr_harness.errors import Caution, DataError
+from ltr_harness.errors import Caution
 
 _FORMAT = 2
 _PACKAGE = Path(__file__).parent
 
 log = logging.getLogger(__name__)
-
-Stamp = Mapping[str, int]
-
-
-def stamp(path: Path) -> Stamp:
-    """Return what changes with a file: size, times in nanoseconds, inode, device."""
-    seen = os.stat(path)
-    times = {"mtime_ns": seen.st_mtime_ns, "ctime_ns": seen.st_ctime_ns}
-    return {"size": seen.st_size, **times, "inode": seen.st_ino, "device": seen.st_dev}
-
-
-def _changed(path: Path) -> DataError:
-    found, cure = "changed while it was being read", "run again when it is written"
-    return DataError.at(path, found, cure=cure)
-
 
 FACTS = "facts.json"
 _SPARSE = ("values", "columns", "starts")  # of features that are sparse
@@ -242,22 +228,6 @@ def _attributes_fingerprint(dataset: RankingDataset) -> str:
     return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values(), *raw_judgments)
 
 
-def as_page(facts: Any) -> str:
-    """Facts with their own digest."""
-    text = json.dumps(facts)
-    return json.dumps({"sha256": _sha(text.encode()), "facts": text})
-
-
-def read_page(path: Path) -> Any:
-    """The facts of a page; None where they are not what was written."""
-    page = json.loads(path.read_text(encoding="utf-8"))
-    return json.loads(page["facts"]) if _sha(page["facts"].encode()) == page["sha256"] else None
-
-
-def _sha(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 @dataclass(frozen=True)
 class KeptEntry:
     """Stored dataset."""
@@ -325,55 +295,14 @@ class DataCache:
         else:
             self._folder = None if folder is None else Path(folder)
         self._verify = verify
-        self._seen: dict[Path, tuple[Stamp, str]] = {}
+        self._digests = FileDigests(self._folder, verify=verify)
+        self.inputs: dict[Path, str] = {}  # the files that were read, with their digests from before that
         self._warned = False
 
     def digest(self, path: Path) -> str:
         """SHA-256 of a file, hashed once while its stamp is the same; DataError: unreadable, or changed meanwhile."""
-        path = path.resolve()
-        try:
-            before = stamp(path)
-            if path in self._seen and self._seen[path][0] == before:
-                return self._seen[path][1]
-            digest = self._noted_digest(path, before) or self._fresh_digest(path, before)
-        except OSError as problem:
-            raise DataError.at(path, f"cannot be read: {problem.strerror or problem}") from None
-        self._seen[path] = before, digest
-        return digest
-
-    def _note_of(self, path: Path) -> Path | None:
-        """Return the file in which a digest is kept; None without a cache."""
-        if self._folder is None:
-            return None
-        return self._folder / "files" / f"{_sha(os.fsencode(path))[:32]}.json"
-
-    def _noted_digest(self, path: Path, before: Stamp) -> str | None:
-        """Return the digest of a file with this stamp; None where the note is absent, damaged or of another state."""
-        note = self._note_of(path)
-        if note is None or self._verify:
-            return None
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            facts = json.loads(note.read_text(encoding="utf-8"))
-            if facts["path"] == str(path) and facts["stamp"] == before and len(facts["digest"]) == 64:
-                return str(facts["digest"])
-        return None
-
-    def _fresh_digest(self, path: Path, before: Stamp) -> str:
-        """Hash a file with this stamp, and keep the digest where a further write would show."""
-        started = time.time_ns()
-        digest = file_digest(path)
-        if stamp(path) != before:
-            raise _changed(path)
-        age = started - max(before["mtime_ns"], before["ctime_ns"])
-        # clocks of file systems tick in milliseconds to seconds
-        is_coarse = before["mtime_ns"] % 1_000_000_000 == 0
-        tick = 2_000_000_000 if is_coarse else 50_000_000
-        note = self._note_of(path)
-        if note is not None and age > tick:
-            text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
-            # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
-            with suppress(OSError):
-                write_whole(note, text)
+        digest = self._digests.digest(path)
+        self.inputs.setdefault(path, digest)
         return digest
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
@@ -392,10 +321,8 @@ class DataCache:
         def convert() -> RankingDataset:
             dataset = reader.read(files, root)
             for path in (given.resolve() for given in inputs):
-                with suppress(OSError):
-                    if self._seen[path][0] == stamp(path):
-                        continue
-                raise _changed(path)
+                if not self._digests.is_unchanged(path):
+                    raise changed_while_read(path)
             return dataset
 
         return self._stored_set(_key(made_of), convert)

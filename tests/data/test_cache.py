@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ltr_harness._util import digests
 from ltr_harness._util.files import cache_folder
 from ltr_harness.data import cache as kept
 from ltr_harness.data.cache import DataCache
@@ -131,7 +132,7 @@ def test_a_file_written_a_moment_ago_is_not_remembered(
     now = 1_800_000_000 * second + age_ns
     written = now - age_ns + (0 if age_ns > second else 1)
     same_stamp = {"size": 99, "mtime_ns": written, "ctime_ns": written, "inode": 1, "device": 1}
-    monkeypatch.setattr(kept, "stamp", lambda path: same_stamp)
+    monkeypatch.setattr(digests, "stamp", lambda path: same_stamp)
     monkeypatch.setattr(time, "time_ns", lambda: now)
     for value in (3, 4):
         (data / "a.txt").write_text(TEXT.replace("0.25", f"{value}"))
