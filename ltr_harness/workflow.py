@@ -13,19 +13,21 @@ from typing import Any, Literal
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.cores import let_idle_threads_sleep, sensible_workers, threads_of
+from ltr_harness._util.digests import sha256
 from ltr_harness._util.files import sweep_unfinished, write_stored
 from ltr_harness._util.stored import DERIVED
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.truth import judgment_files
 from ltr_harness.errors import DataError, Problem, RankerError, TrainingError, UsageError
+from ltr_harness.experiments.compare.ledger import LEDGER, Look, added_only, ledger_content
 from ltr_harness.experiments.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.experiments.config.load import settings
 from ltr_harness.experiments.config.schema import ModelConfig
 from ltr_harness.experiments.runs import Run, load_run
-from ltr_harness.experiments.runs.folder import encoded
+from ltr_harness.experiments.runs.folder import LOG, RECORD, encoded
 from ltr_harness.experiments.runs.record import Record
-from ltr_harness.experiments.runs.run import write_plan
+from ltr_harness.experiments.runs.run import PLAN, plan_document
 from ltr_harness.experiments.training.check import check, problems_of_options, refuse_errors
 from ltr_harness.experiments.training.dask import cluster_at, local_cluster, local_size, run_on_cluster
 from ltr_harness.experiments.training.folds import FoldReader, largest_label, with_files
@@ -42,7 +44,21 @@ from ltr_harness.models.boosted import DataParallelRanker
 from ltr_harness.models.ranker import Ranker, medians
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.terminal_progress import TerminalProgress
-from ltr_harness.report.writing import warm_up, write_report
+from ltr_harness.report.writing import warm_up, write_files
+
+
+@dataclass(frozen=True, eq=False)
+class Materials:
+    """Jobs and files behind a result.
+
+    Attributes:
+        jobs: the job, and the one that a study added to it.
+        files: the files of the runs, the ledger of comparisons, the stored configuration and plan, and the report, with
+            the SHA-256 of what was read from them or written to them.
+    """
+
+    jobs: tuple[Job, ...]
+    files: Mapping[Path, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,7 @@ class ExperimentResult:
         report_path: the HTML report; None if no model finished.
         folder: the experiment's folder of runs.
         reused: how many runs existed already.
+        materials: what the result was made from; None if no model finished, or other commands wrote there meanwhile.
     """
 
     runs: tuple[Run, ...]
@@ -64,6 +81,7 @@ class ExperimentResult:
     report_path: Path | None
     folder: Path
     reused: int = 0
+    materials: Materials | None = None
 
     @property
     def comparison(self) -> Comparison | None:
@@ -261,8 +279,14 @@ class _TrainingPlan:
 
     job: Job
     configuration: str  # as stored, in YAML
+    written: Mapping[Path, bytes]  # the stored configuration and plan
     todo: tuple[Task, ...]
-    n_trained_before: int = 0  # by this command, in the first wave of a study
+    first_wave: _TrainingPlan | None = None  # of a study that trains models once more
+
+    @property
+    def waves(self) -> list[_TrainingPlan]:
+        """The plan, after that of a study's first wave."""
+        return [self] if self.first_wave is None else [self.first_wave, self]
 
     @property
     def is_tested(self) -> bool:
@@ -280,10 +304,8 @@ def run_prepared(
     runs = _train(plan, progress, fail_fast, in_processes)
     further = with_second_wave(plan.job, runs)
     if further is not None:
-        n_before = len(plan.todo)
-        plan = _plan(further, progress)
+        plan = replace(_plan(further, progress), first_wave=plan)
         runs = _train(plan, progress, fail_fast, in_processes)
-        plan = replace(plan, n_trained_before=n_before)
     progress.reporting()
     return _report(plan, runs, progress)
 
@@ -304,14 +326,17 @@ def _plan(job: Job, progress: Progress) -> _TrainingPlan:
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
     text = resolved_yaml(job.experiment)
-    write_stored(job.folder / "experiment.yaml", text.encode("utf-8", "backslashreplace"))
+    configuration = text.encode("utf-8", "backslashreplace")
+    write_stored(job.folder / "experiment.yaml", configuration)
     progress.planned(job)
     if job.open_studies:
         tune(job, progress)
         job = list_tasks(job, tuned=True)
         progress.planned(job)
-    write_plan(job.folder, [task.folder.name for task in job.tasks])
-    return _TrainingPlan(job, text, tuple(task for task in job.tasks if task.state != "done"))
+    plan = plan_document([task.folder.name for task in job.tasks])
+    write_stored(job.folder / PLAN, plan)
+    written = {job.folder / "experiment.yaml": configuration, job.folder / PLAN: plan}
+    return _TrainingPlan(job, text, written, tuple(task for task in job.tasks if task.state != "done"))
 
 
 def _train(plan: _TrainingPlan, progress: Progress, fail_fast: bool, in_processes: bool) -> list[Run]:
@@ -338,12 +363,14 @@ def _train(plan: _TrainingPlan, progress: Progress, fail_fast: bool, in_processe
 
 def _report(plan: _TrainingPlan, runs: Sequence[Run], progress: Progress) -> ExperimentResult:
     """Compare the models of the runs and write the report."""
-    job, data, path = plan.job, None, None
+    job, data, path, materials = plan.job, None, None, None
+    ledger = ledger_content(job.folder.parent)
     if plan.is_tested:
         data = experiment_data(job.experiment, plan.configuration, runs)
     if data is not None:
         progress.compared(data)
-        path = write_report(data, job.folder / "report", job.experiment.report.formats)
+        path, report = write_files(data, job.folder / "report", job.experiment.report.formats)
+        materials = _materials(plan, runs, data, ledger, report)
     wait_for_shutdowns()
     return ExperimentResult(
         runs=tuple(run for run in runs if run.record.status == "complete"),
@@ -351,8 +378,27 @@ def _report(plan: _TrainingPlan, runs: Sequence[Run], progress: Progress) -> Exp
         report=data,
         report_path=path,
         folder=job.folder,
-        reused=len(job.tasks) - len(plan.todo) - plan.n_trained_before,
+        reused=len(job.tasks) - sum(len(wave.todo) for wave in plan.waves),
+        materials=materials,
     )
+
+
+def _materials(
+    plan: _TrainingPlan, runs: Sequence[Run], data: ReportData, ledger: bytes, report: Mapping[Path, bytes]
+) -> Materials | None:
+    """Return what a report was made from; None where another command has added to the ledger since it was read."""
+    files = {path: sha256(content) for path, content in [*plan.written.items(), *report.items()]}
+    for run in runs:
+        files |= {run.path / name: digest for name, digest in run.record.files.items() if name != LOG}
+        files[run.path / RECORD] = run.record_digest
+    look = Look.of([run.record for run in data.runs], data.primary)
+    if plan.job.experiment.compare.ledger and look is not None:
+        folder = plan.job.folder.parent
+        content = ledger_content(folder)
+        if not content or not added_only(look, ledger, content, folder):
+            return None
+        files[folder / LEDGER] = sha256(content)
+    return Materials(tuple(wave.job for wave in plan.waves), files)
 
 
 @contextmanager

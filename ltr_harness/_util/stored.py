@@ -120,11 +120,16 @@ def with_options(source: type[Any]) -> Callable[[type[AnyModel]], type[AnyModel]
 
 def read_stored(kind: type[T], folder: Path, name: str) -> T:
     """A JSON file of a folder as a model or a dataclass; anything else is a ValueError with the first reason."""
+    return validated(kind, stored_content(folder, name))
+
+
+def stored_content(folder: Path, name: str) -> bytes:
+    """Return the bytes of a document of a folder; a ValueError where it is larger than documents are."""
     with stored_file(folder, name).open("rb") as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError(f"is larger than {LARGEST >> 20} MiB")
-    return validated(kind, content)
+    return content
 
 
 def refuse_twice(columns: Sequence[str]) -> None:

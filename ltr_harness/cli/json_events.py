@@ -3,6 +3,7 @@
 import logging
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, Union
 
 import click
@@ -11,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from ltr_harness import __version__
 from ltr_harness._util.escapes import printable, without_commands
 from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
-from ltr_harness.cli.output import LoggedCautions
+from ltr_harness.cli.output import LoggedCautions, echo
 from ltr_harness.errors import Caution
 
 SCHEMA_VERSION: Final = 2
@@ -110,6 +111,12 @@ class EventStream:
     def caution(self, caution: Caution) -> None:
         """Keep a caution for the last line."""
         self._cautions[caution] = None
+
+    def print_report(self, report: Path | None) -> None:
+        """Print the report.json beside a report to stdout, and emit the report's event; nothing without a report."""
+        if report is not None:
+            echo(report.with_name("report.json").read_text(encoding="utf-8"), nl=False)
+            self.emit(Compared(report=str(report)))
 
     def __enter__(self) -> Self:
         self._replaced = logging.getLogger("ltr_harness").handlers[:]

@@ -53,6 +53,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
             raise click.exceptions.Exit(0) from None
 
 
+def echo_again(text: str) -> None:
+    """Print a text that was printed before, with its colours."""
+    sys.stdout.write(without_commands(text))
+
+
 def echo_caution(caution: Caution) -> None:
     """Print a caution on a line of stderr."""
     echo(f"note: {caution}", err=True)

@@ -260,7 +260,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        for name in ("files", "facts", "charts", "answers", COPIES):
+        for name in ("files", "facts", "finished", "charts", "answers", COPIES):
             shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -1,13 +1,12 @@
 """The verdict and the fixed-K table for a terminal, in 80 columns."""
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from ltr_harness._util.escapes import printable, without_commands
 from ltr_harness._util.number_text import number_text
+from ltr_harness._util.text_form import TextForm
 from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.main_table import MainColumn, columns_of, coverage_text, tally_text, values_of
@@ -28,22 +27,18 @@ STYLES = {"better": "green", "worse": "red"}
 _ASCII = str.maketrans({"▲": "^", "▼": "v", "·": "~", "–": "-", "…": "~", "─": "-", "−": "-"})
 
 
-def show(data: ReportData, file: TextIO | None = None, *, verbose: bool = False) -> None:
-    """Print to a stream: coloured and as wide as needed on a terminal, plain in 80 columns elsewhere."""
+def show(data: ReportData, file: TextIO | None = None, *, verbose: bool = False) -> str:
+    """Print to a stream, in colour and as wide as a terminal is, and return the text."""
     stream = sys.stdout if file is None else file
-    terminal = stream.isatty()
-    coloured = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    width = 80
-    if terminal:
-        with suppress(OSError):
-            width = max(72, os.get_terminal_size(stream.fileno()).columns)
-    text = render(data, width=width, colour=coloured, verbose=verbose)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
+    form = TextForm.of(stream)
+    text = render(data, width=form.width, colour=form.coloured, verbose=verbose)
     try:
-        text.encode(encoding)
+        text.encode(form.encoding)
     except UnicodeEncodeError:
-        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
-    stream.write(without_commands(text))
+        text = text.translate(_ASCII).encode(form.encoding, "backslashreplace").decode(form.encoding)
+    text = without_commands(text)
+    stream.write(text)
+    return text
 
 
 def render(data: ReportData, *, width: int = 80, colour: bool = False, verbose: bool = False) -> str:

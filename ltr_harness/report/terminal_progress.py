@@ -1,7 +1,8 @@
 """Progress of a running experiment on stderr, live on a terminal."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from rich.console import Console
@@ -29,6 +30,9 @@ from ltr_harness.experiments.training.progress import (
 )
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.terminal import show
+
+_NOTHING_TO_TRAIN = "every run exists already; nothing to train"
+_REPORTING = "comparing and writing the report"
 
 
 class TerminalProgress(Progress):
@@ -66,7 +70,8 @@ class TerminalProgress(Progress):
 
     def planned(self, job: Job) -> None:
         if self._n_planned == 0:
-            self._say_cautions(job)
+            for line in _caution_lines(job):
+                self.say(line)
         self._n_planned += 1
         for row, _ in self._searches.values():
             if self._live is not None:
@@ -78,16 +83,8 @@ class TerminalProgress(Progress):
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
             self._say_searches(job)
         else:
-            self._say_runs(job)
-
-    def _say_cautions(self, job: Job) -> None:
-        """Print what the reader should know before anything is trained."""
-        for caution in stopping_depth(job):
-            self.say(f"caution: {caution}")
-        for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
-            self.say(features)
-        for caution in shown_cautions(job):
-            self.say(f"{caution.severity}: {caution}")
+            for line in _run_lines(job):
+                self.say(line)
 
     def _say_searches(self, job: Job) -> None:
         """Print how many searches are to be made, and the training that they still need where it is known."""
@@ -101,20 +98,6 @@ class TerminalProgress(Progress):
         if job.tasks:
             text += f", besides {count_of(len(job.tasks), 'run')}"
         self.say(f"{text}; the runs of these models follow: {', '.join(map(str, studies))}")
-
-    def _say_runs(self, job: Job) -> None:
-        """Print how many runs are to be trained, to score again and done, and the time that they need."""
-        text = f"{count_of(len(job.tasks), 'run')}: {job.count('train')} to train"
-        if n_again := job.count("score again"):
-            text += f", {n_again} to score again"
-        if n_done := job.count("done"):
-            text += f", {n_done} done already"
-        text += f"; {count_of(job.threads, 'thread')} each"
-        if remaining := str(time_left(job)):
-            text += f"; {remaining}"
-        self.say(text)
-        if constant := sorted({task.model for task in job.tasks if not task.seed_matters}):
-            self.say(f"trained once, because the seed has no effect: {', '.join(constant)}")
 
     def tuning(self, study: StudyRecord) -> None:
         self._searches[str(study)] = (self._new_row(f"tuning {study}"), None)
@@ -161,13 +144,12 @@ class TerminalProgress(Progress):
     def reporting(self) -> None:
         self._stop_live()
         if not self._n_to_do:
-            self.say("every run exists already; nothing to train")
-        self.say("comparing and writing the report")
+            self.say(_NOTHING_TO_TRAIN)
+        self.say(_REPORTING)
 
     def compared(self, data: ReportData) -> None:
-        if not self._table:
-            return
-        show(data, verbose=self._verbose)
+        if self._table:
+            self.table_text = show(data, verbose=self._verbose)
 
     def _seconds_of(self, task: Task) -> float:
         """Remove the line of a task that is over; return how long it took."""
@@ -193,3 +175,33 @@ class TerminalProgress(Progress):
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+
+def _caution_lines(job: Job) -> list[str]:
+    """Return what the reader should know before anything is trained."""
+    depth = [f"caution: {caution}" for caution in stopping_depth(job)]
+    features = dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds)
+    return [*depth, *features, *(f"{caution.severity}: {caution}" for caution in shown_cautions(job))]
+
+
+def _run_lines(job: Job) -> list[str]:
+    """Return how many runs are to be trained, to score again and done, and the time that they need."""
+    text = f"{count_of(len(job.tasks), 'run')}: {job.count('train')} to train"
+    if n_again := job.count("score again"):
+        text += f", {n_again} to score again"
+    if n_done := job.count("done"):
+        text += f", {n_done} done already"
+    text += f"; {count_of(job.threads, 'thread')} each"
+    if remaining := str(time_left(job)):
+        text += f"; {remaining}"
+    if constant := sorted({task.model for task in job.tasks if not task.seed_matters}):
+        return [text, f"trained once, because the seed has no effect: {', '.join(constant)}"]
+    return [text]
+
+
+def lines_without_training(jobs: Sequence[Job]) -> list[str]:
+    """Return what is printed about jobs, the first and what a study added to it, once all of their runs exist."""
+    lines = _caution_lines(jobs[0])
+    for job in jobs:
+        lines += _run_lines(replace(job, tasks=tuple(replace(task, state="done") for task in job.tasks)))
+    return [*lines, _NOTHING_TO_TRAIN, _REPORTING]

@@ -120,18 +120,28 @@ def write_report(
     Raises:
         UsageError: no format, an unknown one, or a file in the folder's place.
     """
+    return write_files(report, Path(folder).expanduser(), formats)[0]
+
+
+def write_files(
+    report: Report | ReportData, folder: Path, formats: Collection[str]
+) -> tuple[Path, dict[Path, bytes]]:
+    """Write the report as `write_report` does; return the main file's path, and the content of each file."""
     chosen = _chosen_formats(formats)
-    folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: the report cannot be written: a file has the name of its folder")
     files = _files(report, chosen)
+    encoded: dict[Path, bytes] = {}
     with whole_files(folder / "report.html") as temporary:  # all are written before the first is put in place
         for name, content in files.items():
-            encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-            temporary(folder / name).write_bytes(encoded)
+            path = folder / name
+            encoded[path] = (
+                content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+            )
+            temporary(path).write_bytes(encoded[path])
     _remove_earlier(folder, chosen, files)
     main_file = "report.html" if "html" in chosen else next(iter(files), "report.html")
-    return folder / main_file
+    return folder / main_file, encoded
 
 
 def _chosen_formats(formats: Collection[str]) -> list[str]:

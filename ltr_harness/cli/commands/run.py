@@ -8,12 +8,11 @@ import click
 
 import ltr_harness
 from ltr_harness._util.text import count_of
-from ltr_harness.cli import options
+from ltr_harness.cli import options, up_to_date
 from ltr_harness.cli.output import echo
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.runs import Record
     from ltr_harness.experiments.training.job import Job
 
@@ -91,11 +90,13 @@ def command(
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
+    _refuse_with_final(final, as_json, dry_run)
+    page = up_to_date.page_of(click.get_current_context().params)
+    if (finished := up_to_date.read(page)) is not None:
+        return up_to_date.print_again(finished, quiet=quiet, as_json=as_json)
     from ltr_harness.experiments.training.pool import worker_context
 
-    _refuse_with_final(final, as_json, dry_run)
-    is_local = dask is None and not isinstance(workers, str)
-    if is_local and workers != 1 and not dry_run:
+    if _has_workers(workers, dask) and not dry_run:
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.training.check import refuse_errors
@@ -103,13 +104,14 @@ def command(
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
     if not (quiet or as_json):
-        echo("reading the data and checking the models", err=True)
+        echo(up_to_date.READING, err=True)
     if no_ledger:
         overrides = (*overrides, "compare.ledger=false")
     n_processes = workers if isinstance(workers, int) else None
     listener = JsonProgress("run", quiet) if as_json else TerminalProgress(quiet, verbose=verbose)
     with (
         listener as progress,
+        up_to_date.recording(page, config) as recording,
         chosen_cluster(workers, dask) as cluster,
     ):
         job = prepare(
@@ -123,15 +125,21 @@ def command(
             _print_plan(job)
             return 0
         result = run_prepared(job, fail_fast=fail_fast, progress=progress)
+        recording.store(result, progress.table_text)
         code = 1 if result.failures else 0
         if isinstance(progress, JsonProgress):
             progress.exit_code = code
-            _print_report_json(result, progress)
+            progress.print_report(result.report_path)
             return code
     if result.report_path is not None:
         echo(f"report: {result.report_path}")
     _print_failures(result)
     return code if final is None else max(code, _train_final(job, result, final, accept))
+
+
+def _has_workers(workers: int | str | None, dask: str | None) -> bool:
+    """Return whether several processes of this command may train."""
+    return dask is None and workers != 1 and not isinstance(workers, str)
 
 
 def _refuse_with_final(final: str | None, as_json: bool, dry_run: bool) -> None:
@@ -151,15 +159,6 @@ def _print_plan(job: "Job") -> None:
         echo(f"{'tune':<11}  {study}: {done} done  ->  {job.folder_of(study)}")
     for task in job.tasks:
         echo(f"{task.state:<11}  {task}  ->  {task.folder}")
-
-
-def _print_report_json(result: "ltr_harness.ExperimentResult", events: "JsonProgress") -> None:
-    """Print report.json to stdout and its event to stderr, if there is a report."""
-    from ltr_harness.cli.json_events import Compared
-
-    if result.report_path is not None:
-        echo(result.report_path.with_name("report.json").read_text(encoding="utf-8"), nl=False)
-        events.emit(Compared(report=str(result.report_path)))
 
 
 def _train_final(

@@ -134,13 +134,27 @@ def expected_gain(error: float, n_models: int) -> float:
     return float(error / math.sqrt(2.0) * mean)
 
 
-def _read_looks(folder: Path) -> list[Look]:
+def ledger_content(folder: Path) -> bytes:
+    """Return the ledger of a folder of experiments, or as much of it as counts; empty where there is none."""
     try:
-        path = stored_file(folder, LEDGER)
-        with path.open("rb") as stream:
-            content = stream.read(_LONGEST)
+        with stored_file(folder, LEDGER).open("rb") as stream:
+            return stream.read(_LONGEST)
     except OSError:
-        return []
+        return b""
+
+
+def added_only(look: Look, before: bytes, after: bytes, folder: Path) -> bool:
+    """Return True where no other look than this one was written to a ledger, so that it counts the same again."""
+    added = _looks_in(after[len(before) :], folder)
+    return after.startswith(before) and all(entry == look for entry in added)
+
+
+def _read_looks(folder: Path) -> list[Look]:
+    return _looks_in(ledger_content(folder), folder)
+
+
+def _looks_in(content: bytes, folder: Path) -> list[Look]:
+    """Return the looks of a ledger's lines; the folder is its place in messages."""
     looks = []
     for line in islice(io.BytesIO(content), _MOST):
         try:
@@ -149,7 +163,7 @@ def _read_looks(folder: Path) -> list[Look]:
                 entry = lifted("look", entry)
                 looks.append(Look(str(entry["test"]), str(entry["metric"]), tuple(map(str, entry["models"]))))
         except NewerVersionError as error:
-            raise DataError.at(path, str(error)) from None
+            raise DataError.at(folder / LEDGER, str(error)) from None
         except (ValueError, TypeError, KeyError, RecursionError):  # a damaged line counts nothing
             continue
     return looks

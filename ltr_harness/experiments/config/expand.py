@@ -55,7 +55,7 @@ _NAMED_BY_USER = {("models",), ("data", "splits")}
 def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
     """Return the configuration as one tree: ``--set`` over the file's values, and those over the files it extends."""
     problems: list[Problem] = []
-    tree = _with_bases(source, (), problems, itertools.count(1))
+    tree = _with_bases(source, (), problems, [])
     for override in overrides:
         option, folder = f"--set {override}", Path.cwd()
         path, equals, text = override.partition("=")
@@ -77,6 +77,13 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
     return tree
 
 
+def configuration_files(source: Path) -> list[Path]:
+    """Return a configuration's file, and those that it extends, directly or not, as far as they can be read."""
+    extended_files: list[Path] = []
+    _with_bases(source, (), [], extended_files)
+    return [source.expanduser(), *extended_files]
+
+
 def merged(base: Node, over: Node) -> Node:
     """Return `over` on top of `base`: mappings are merged key by key, everything else is replaced."""
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
@@ -91,10 +98,10 @@ def _with_bases(
     source: str | Path | Mapping[str, Any],
     open_files: tuple[tuple[Path, str], ...],
     problems: list[Problem],
-    files: Iterator[int],
+    extended_files: list[Path],
     name: str | None = None,
 ) -> Node:
-    """Return the source on top of all that it extends; `problems` gets those of each file."""
+    """Return the source on top of all that it extends, and collect the problems and the files that it extends."""
     place = Place(name or "configuration", 0, 0, Path.cwd())
     try:
         tree = _read_source(source, place, name)
@@ -114,9 +121,10 @@ def _with_bases(
         except ConfigError as error:
             problems += error.problems
             continue
-        if next(files) > _MOST_FILES:  # files that extend two each, over and over
+        extended_files.append(path)
+        if len(extended_files) > _MOST_FILES:  # files that extend two each, over and over
             raise ConfigError([*problems, Problem(str(node.place), f"extends more than {_MOST_FILES} files")])
-        base = merged(base, _with_bases(path, open_files, problems, files, name))
+        base = merged(base, _with_bases(path, open_files, problems, extended_files, name))
     return merged(base, tree.drop_keys("extends"))
 
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.cores import available_cores
+from ltr_harness._util.digests import sha256
 from ltr_harness._util.display import Displayed
-from ltr_harness._util.files import file_digest, stored_file, write_stored
-from ltr_harness._util.stored import Stored, read_stored, refuse_twice
+from ltr_harness._util.files import file_digest, stored_file
+from ltr_harness._util.stored import Stored, read_stored, refuse_twice, stored_content, validated
 from ltr_harness._util.text import count_of, plural
 from ltr_harness._util.user_code import resolve_trusted, trusting
 from ltr_harness.data.arrays import number_matrix
@@ -81,11 +82,13 @@ class Run(Displayed):
         path: the run folder.
         record: identity, configuration, data digests, versions, timing, best round, metric means, status.
         trust: whether code that the folder names or holds, a ranker from a file or a pickle, may be executed.
+        record_digest: SHA-256 of the file that the record was read from; empty where it was read from none.
     """
 
     path: Path
     record: Record
     trust: bool = False
+    record_digest: str = ""
 
     @property
     def per_query(self) -> pd.DataFrame:
@@ -371,7 +374,8 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     if not folder.is_dir():
         raise DataError(f"{folder}: no such run folder")
     try:
-        return Run(folder, read_stored(Record, folder, RECORD), trust)
+        content = stored_content(folder, RECORD)
+        return Run(folder, validated(Record, content), trust, sha256(content))
     except FileNotFoundError:
         reason = f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
     except OSError as problem:
@@ -424,9 +428,9 @@ OTHER_PLANS = "run the experiment again to finish it, or name run folders one by
 """The cure where a plan lacks runs."""
 
 
-def write_plan(folder: Path, names: Sequence[str]) -> None:
-    """Keep which run folders, in which order, an experiment's folder stands for."""
-    write_stored(folder / PLAN, f"{_Plan(runs=list(names)).model_dump_json(indent=2)}\n".encode())
+def plan_document(names: Sequence[str]) -> bytes:
+    """Return the plan of an experiment's folder: which run folders, in which order, it stands for."""
+    return f"{_Plan(runs=list(names)).model_dump_json(indent=2)}\n".encode()
 
 
 class _Plan(Stored):

@@ -103,6 +103,20 @@ class FoldReader:
         assert times is not None
         return days_of(times, config.by_time, config.time_zone, dataset.groups, dataset.source)
 
+    @property
+    def inputs(self) -> Mapping[Path, str]:
+        """The files that were read so far, and their digests from before that; empty without a cache."""
+        return self._cache.inputs
+
+    def input_files(self) -> set[Path]:
+        """Return the files that are there to be read."""
+        return {
+            path
+            for name in self.names()
+            for side in self.read(name).splits
+            for path in self._inputs(name, side)
+        }
+
     def boundaries(self) -> list[str]:
         """A line for each fold in time: from when to when its parts are."""
         return [f"fold {fold.name}: {fold}" for fold in self.time_folds]
@@ -315,14 +329,18 @@ class FoldReader:
             return side_files, side
         return split.train, "train"
 
-    def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
-        data, part, root = self._data, cached.dataset, self._data.root
+    def _inputs(self, name: str, side: str) -> list[Path]:
+        """Return the files with a part of a fold, and with its judgments."""
         files, side = self._source_files(name, side)
-        inputs = [*data.reader.inputs(files, root)]
+        inputs = [*self._data.reader.inputs(files, self._data.root)]
         if truth_files := self._judgment_files(side):
-            inputs += truths.judgment_files(truth_files, root)
+            inputs += truths.judgment_files(truth_files, self._data.root)
+        return inputs
+
+    def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
+        part, root = cached.dataset, self._data.root
         digests = {}
-        for path in inputs:
+        for path in self._inputs(name, side):
             shown_path = path.relative_to(root) if path.is_relative_to(root) else path
             digests[addressed(shown_path.as_posix())] = self._cache.digest(path)
         return SplitFacts(

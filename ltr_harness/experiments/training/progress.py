@@ -19,6 +19,9 @@ from ltr_harness.experiments.training.job import Job, Task
 class Progress:
     """Listener to a running experiment; override what is of interest."""
 
+    table_text = ""
+    """The comparison as it was printed; empty where it was not."""
+
     def planned(self, job: Job) -> None:
         """The tasks are listed; nothing has been trained yet."""
 

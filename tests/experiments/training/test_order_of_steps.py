@@ -17,7 +17,7 @@ from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.experiments.training import check, search
 from ltr_harness.experiments.training import job as plan
 from ltr_harness.experiments.training import train as execute
-from ltr_harness.report import write_report
+from ltr_harness.report.writing import write_files
 
 STEPS: dict[str, Callable[..., Any]] = {
     "read": experiment.read,
@@ -26,7 +26,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "tune": search.tune,
     "execute": execute.execute,
     "compare": compare_systems,
-    "report": write_report,
+    "report": write_files,
 }
 
 
