@@ -354,7 +354,7 @@ class Ids:
                 chunk = plain_column(chunk, name).dictionary_encode()
             if words is None or not chunk.dictionary.equals(words):  # a file repeats it chunk after chunk
                 words = chunk.dictionary
-                data, ends = _letters_of(plain_column(words, name))
+                data, ends = letters_of(plain_column(words, name))
                 of_words = np.append(self.numbered(data, ends[:-1], ends[1:], new=new), np.int32(-1))
             indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
             codes[start : start + len(chunk)] = of_words[indices]
@@ -381,13 +381,13 @@ class Ids:
 
 def hashes_of(ids: Any) -> NDArray[np.uint64]:
     """Return a hash of 64 bits (n,) for each id of an Arrow array, by its text: the same in every session."""
-    data, ends = _letters_of(ids)
+    data, ends = letters_of(ids)
     hashes = np.empty(len(ids), dtype=np.uint64)
     _hash_each(data, ends, hashes)
     return hashes
 
 
-def _letters_of(values: Any) -> tuple[TextBytes, Offsets]:
+def letters_of(values: Any) -> tuple[TextBytes, Offsets]:
     """Return the letters of all texts of an Arrow array, and the ends of each, after the first beginning."""
     texts = values.cast(pa.large_string()).fill_null("")
     _, offsets, letters = texts.buffers()

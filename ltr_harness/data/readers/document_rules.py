@@ -106,6 +106,8 @@ class DocumentRules:
 
         `qrels` are what `judgments` returns. Where K counts chunks, later chunks of judged documents have the grade 0.
         """
+        if not (self.folds_chunks or self.excludes_documents):
+            return qrels, run
         n_listed, listed = run.scores.size, np.unique(run.queries.codes)
         run = self._without_excluded(run)
         n_excluded = n_listed - run.scores.size

@@ -1,10 +1,12 @@
 """Judgments and rankings as lists and sets of ids by query, which is how tests of retrieval have them."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.readers.column_names import LISTINGS, column_among
 from ltr_harness.errors import DataError
 
@@ -54,16 +56,16 @@ def _is_pair(value: Any) -> bool:
 
 def is_row_of_lists(value: Any) -> bool:
     """Return whether a value is a row of JSON: a query, beside the documents that are relevant or retrieved."""
-    if not isinstance(value, Mapping) or all(
-        isinstance(inner, (*_ONE_LIST, dict)) for inner in value.values()
-    ):
+    if not isinstance(value, Mapping):
+        return False
+    if all(issubclass(kind, (*_ONE_LIST, dict)) for kind in set(map(type, value.values()))):
         return False  # a row has a query, which is no list
     return any(_list_name(value, role) is not None for role in _LISTS)
 
 
 def query_name(row: Mapping[Any, Any]) -> str | None:
     """Return the name of the query in a row of JSON; None where it is no row."""
-    name = column_among(_QUERY, [name for name in row if isinstance(name, str)])
+    name = _field_among(_QUERY, tuple(row))
     return None if name is None or isinstance(row[name], (*_ONE_LIST, Mapping)) else name
 
 
@@ -71,7 +73,13 @@ def _list_name(row: Mapping[Any, Any], role: str) -> str | None:
     """Return the name of the documents in a row; None where it has no query or no such documents."""
     if query_name(row) is None:
         return None
-    return column_among(_LISTS[role], [name for name in row if isinstance(name, str)])
+    return _field_among(_LISTS[role], tuple(row))
+
+
+@lru_cache(maxsize=64)
+def _field_among(names: tuple[str, ...], fields: tuple[Any, ...]) -> str | None:
+    """Return the field of a row with one of these names; rows have the same fields again and again."""
+    return column_among(names, [field for field in fields if isinstance(field, str)])
 
 
 def documents_by_query(rows: Sequence[Any], source: str, role: str) -> tuple[dict[Any, Any], str]:
@@ -82,14 +90,15 @@ def documents_by_query(rows: Sequence[Any], source: str, role: str) -> tuple[dic
     by_query: dict[Any, Any] = {}
     form = ""
     for number, row in enumerate(rows, 1):
-        documents = _list_name(row, role) if isinstance(row, Mapping) else None
-        if documents is None:
+        query = documents = None
+        if isinstance(row, Mapping):
+            query, documents = query_name(row), _field_among(_LISTS[role], tuple(row))
+        if query is None or documents is None:
             fields = type(row).__name__
             if isinstance(row, Mapping):
                 fields = ", ".join(map(str, row))
             expected = f"a query, such as query_id, beside {', '.join(_LISTS[role][:4])} …"
             raise DataError.at(f"{source}: row {number}", f"has {fields}", expected)
-        query = query_name(row)
         if row[query] in by_query:
             found = f"query {row[query]!r} has a row already"
             raise DataError.at(f"{source}: row {number}", found, "each query once")
@@ -113,7 +122,12 @@ def _refuse_sentences(documents: Any, place: str, role: str) -> None:
     """Raise where most documents of a row are sentences, as tools for language models have them under such names."""
     if not isinstance(documents, _ONE_LIST):
         return
-    sentences = [text for text in documents if isinstance(text, str) and len(text.split()) >= _WORDS]
+    texts = documents
+    if not set(map(type, documents)) <= {str}:
+        texts = [text for text in documents if isinstance(text, str)]
+    if len("".join(texts).split()) < _WORDS:  # no text has more words than all of them in one
+        return
+    sentences = [text for text in texts if len(text.split()) >= _WORDS]
     if len(sentences) * 2 > len(documents):
         found = f"holds texts, such as {sentences[0][:40]!r}"
         raise DataError.at(place, found, "ids", f"put the ids under {_IDS[role]}")
@@ -131,14 +145,14 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
     if not isinstance(documents, _ONE_LIST):
         expected = "a list of ids, the best first" if role == "run" else "a set of ids, or {document: grade}"
         raise DataError.at(place, f"holds {type(documents).__name__} instead of documents", expected)
-    if isinstance(documents, set | frozenset):
-        if role == "run":
-            raise DataError.at(place, "is a set, which has no order", "a list of ids, the best first")
-        documents = sorted(documents, key=str)
-    cells = [_document_and_value(cell, f"{place}[{index}]", role) for index, cell in enumerate(documents)]
+    if role == "run" and isinstance(documents, set | frozenset):
+        raise DataError.at(place, "is a set, which has no order", "a list of ids, the best first")
+    cells = [
+        _document_and_value(cell, f"{place}[{index}]", role) for index, cell in enumerate(in_order(documents))
+    ]
     valueless = [index for index, (_, value) in enumerate(cells) if value is None]
     if len(valueless) == len(cells):
-        values = values_without_scores(len(cells), role)
+        values = values_without_scores(np.array([len(cells)]), role).tolist()
         return [(document, value) for (document, _), value in zip(cells, values, strict=True)]
     if valueless:
         word = WORD[role]
@@ -147,9 +161,23 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
     return cells
 
 
-def values_without_scores(n: int, role: str) -> Sequence[int]:
-    """Return the values of n documents without any: those of a ranking, the first the best, or grades of 1."""
-    return [1 for _ in range(n)] if role == "qrels" else range(-1, -n - 1, -1)
+UNSCORED: dict[str, set[type]] = {"run": {list, tuple}, "qrels": {list, tuple, set, frozenset}}
+"""Lists of plain ids, whose order is that of a ranking, and in judgments also sets."""
+
+
+def in_order(documents: Any) -> Any:
+    """Return the documents of one query, those of a set sorted, so that its rows have the same order each time."""
+    return sorted(documents, key=str) if isinstance(documents, set | frozenset) else documents
+
+
+def values_without_scores(sizes: Ints, role: str) -> Floats:
+    """Return the values of the documents (n_rows,) of lists (n_lists,) without any: falling ones, or grades of 1."""
+    if role == "qrels":
+        return np.ones(int(sizes.sum()))
+    ends = np.cumsum(sizes)
+    values = np.repeat((ends - sizes).astype(np.float64), sizes)
+    values -= np.arange(1, values.size + 1)
+    return values
 
 
 def _document_and_value(cell: Any, place: str, role: str) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from ltr_harness.data.readers.unchecked_rows import (
     UncheckedRows,
     rows_of_columns,
     rows_of_table,
+    texts_of_lists,
 )
 from ltr_harness.errors import DataError, UsageError
 
@@ -69,7 +70,7 @@ def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Unch
         return _of_rows_of_lists([mapping], source, role)
     _refuse_mixed(mapping, source)
     form = f"dict {{query: {{document: {WORD[role]}}}}}"
-    if not all(isinstance(inner, Mapping) for inner in mapping.values()):
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, mapping.values()))):
         form = "lists of documents by query, the best first"
         if role == "qrels":
             form = "lists of documents by query, all relevant"
@@ -78,6 +79,8 @@ def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Unch
 
 def _refuse_mixed(mapping: Mapping[Any, Any], source: str) -> None:
     """Raise where some queries have lists of ids, and others values for each document."""
+    if len(set(map(type, mapping.values()))) == 1:
+        return
     first: dict[bool, Any] = {}
     for query, inner in mapping.items():
         if hasattr(inner, "__len__") and len(inner):
@@ -124,31 +127,41 @@ def _is_row(value: Any) -> bool:
 def _of_mapping(
     mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = ""
 ) -> UncheckedRows:
-    names = list(mapping)
-    documents: list[Any] = []
-    values: list[Any] = []
-    sizes = []
-    for query, inner in mapping.items():
-        listed, graded = _documents_and_values(inner, source, query, role)
-        documents += listed
-        values += graded
-        sizes.append(len(listed))
-    query_of_row = np.repeat(np.arange(len(names)), sizes)
-    place = lambda row: f"{source}[{names[query_of_row[row]]!r}][{documents[row]!r}]"  # noqa: E731
-    rows = rows_of_columns((names, documents, values), source, form, name, place, query_of_row)
+    names, listed = list(mapping), list(mapping.values())
+    kinds = set(map(type, listed))
+    documents: Any = None
+    values: Any = None
+    if kinds == {dict} or kinds <= id_lists.UNSCORED[role]:
+        documents = texts_of_lists(listed, source)
+    if documents is None:
+        pairs = [_documents_and_values(*pair, source, role) for pair in zip(listed, names, strict=True)]
+        listed = [each for each, _ in pairs]
+        documents = list(itertools.chain.from_iterable(listed))
+        values = list(itertools.chain.from_iterable(each for _, each in pairs))
+    elif kinds == {dict}:
+        values = list(itertools.chain.from_iterable(map(dict.values, listed)))
+    sizes = np.fromiter(map(len, listed), np.int64, len(listed))
+    if values is None:
+        values = id_lists.values_without_scores(sizes, role)
+    ends = np.cumsum(sizes)
+
+    def place(row: int) -> str:
+        query = int(np.searchsorted(ends, row, side="right"))
+        document = list(id_lists.in_order(listed[query]))[row - int(ends[query] - sizes[query])]
+        return f"{source}[{names[query]!r}][{document!r}]"
+
+    rows = rows_of_columns((names, documents, values), source, form, name, place, sizes)
     if role == "qrels":
         return rows
-    return replace(rows, without_rows=tuple(str(query) for query, inner in mapping.items() if not len(inner)))
+    return replace(rows, without_rows=tuple(str(names[query]) for query in np.flatnonzero(sizes == 0)))
 
 
 def _documents_and_values(
-    inner: Any, source: str, query: Any, role: Role
+    inner: Any, query: Any, source: str, role: Role
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the documents of a query and their values: of a dict, or of a list or set of ids."""
     if isinstance(inner, Mapping):
         return list(inner), list(inner.values())
-    if isinstance(inner, list | tuple) and set(map(type, inner)) == {str}:  # as nearly always
-        return list(inner), id_lists.values_without_scores(len(inner), role)
     pairs = id_lists.documents_and_values(inner, f"{source}[{query!r}]", role)
     return [document for document, _ in pairs], [value for _, value in pairs]
 
@@ -217,6 +230,11 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
         return _of_rows_of_lists(list(rows), source, role)
     if isinstance(first, Mapping):
         rows = itertools.chain(_rows_without_lists(rows, source, first.keys()))
+    elif not hasattr(first, "_fields"):
+        found = f"holds {str(first)[:60]!r}, a {type(first).__name__}"
+        raise DataError.at(
+            source, found, f"rows of (query, document, {WORD[role]}), or ids that are texts or integers"
+        )
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"

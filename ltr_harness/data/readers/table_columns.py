@@ -19,6 +19,7 @@ from ltr_harness.data.columns import (
     is_category,
     is_numeric,
     is_text,
+    letters_of,
     truths_of,
     values_of,
     values_shown,
@@ -144,10 +145,13 @@ def text_problems(path: Path, table: Any, numbers: Sequence[str]) -> list[Proble
 
 def invalid_ids(texts: Any) -> NDArray[np.bool_]:
     """Return a mask of texts that cannot be ids in NumPy: empty ones, very long ones, and those with a NUL byte."""
-    from pyarrow.compute import binary_length, match_substring
-
-    length = binary_length(texts).to_numpy()
-    unfit: NDArray[np.bool_] = (length == 0) | (length > LONGEST_ID) | match_substring(texts, "\0").to_numpy()
+    letters, ends = letters_of(texts.combine_chunks())
+    length = np.diff(ends)
+    unfit: NDArray[np.bool_] = (length == 0) | (length > LONGEST_ID)
+    of_texts = letters[ends[0] : ends[-1]]
+    if not of_texts.all():
+        nul = ends[0] + np.flatnonzero(of_texts == 0)
+        unfit[np.searchsorted(ends, nul, side="right") - 1] = True
     return unfit
 
 

@@ -269,6 +269,15 @@ def lists_of(queries: NameColumn, *subtopics: NameColumn) -> NameColumn:
     return queries
 
 
+def may_repeat(queries: NameColumn, documents: PackedNames) -> bool:
+    """Return whether a document may stand twice in one query: False is certain, and sooner than `line_before`."""
+    order, boundaries = np.empty(0, dtype=np.int64), queries.starts
+    if queries.of_block.size != queries.values.size:  # the rows of a query do not stand together
+        order, sizes = np.argsort(queries.codes, kind="stable"), np.bincount(queries.codes)
+        boundaries = np.concatenate([[0], np.cumsum(sizes)])
+    return kernels.has_twice(order, boundaries, documents.packed, documents.offsets)
+
+
 def line_before(queries: NameColumn, documents: NameColumn | PackedNames) -> NDArray[np.int64]:
     """Return the last row (n_rows,) before each that has its query and document; -1 without one."""
     key = queries.codes * documents.values.size + documents.codes
@@ -288,13 +297,8 @@ def _refuse_repeats(
     subtopics: NameColumn | None = None,
 ) -> None:
     """Report the first document that is listed again for the same query, or the same subtopic of one."""
-    if subtopics is None:
-        order, boundaries, n_queries = np.empty(0, dtype=np.int64), queries.starts, queries.values.size
-        if queries.of_block.size != n_queries:  # the rows of a query do not stand together
-            order, sizes = np.argsort(queries.codes, kind="stable"), np.bincount(queries.codes)
-            boundaries = np.concatenate([[0], np.cumsum(sizes)])
-        if not kernels.has_twice(order, boundaries, documents.packed, documents.offsets):
-            return
+    if subtopics is None and not may_repeat(queries, documents):
+        return
     lists = lists_of(queries) if subtopics is None else lists_of(queries, subtopics)
     before = line_before(lists, documents)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import LONGEST_ID, Ints
-from ltr_harness.data.columns import Ids
+from ltr_harness.data.columns import Ids, letters_of
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes
@@ -39,7 +39,8 @@ class NameColumn:
 
     def with_more(self, names: Sequence[str]) -> "NameColumn":
         """Return the column with further names that no row has."""
-        added = [name for name in names if name not in set(self.values.tolist())]
+        present = set(self.values.tolist())
+        added = [name for name in names if name not in present]
         return NameColumn(np.concatenate([self.values, added]), self.of_block, self.starts) if added else self
 
     @cached_property
@@ -85,6 +86,24 @@ class PackedNames:
     offsets: NDArray[np.int64]  # int32, of large files int64, (n_rows + 1,), where each begins
     longest: int | None  # bytes; None where a name is not ASCII
     source: tuple[str, str, Bound]  # file, column and bound of the memory, for messages
+
+    @classmethod
+    def of_bytes(
+        cls, packed: NDArray[np.uint8], offsets: NDArray[np.int64], source: tuple[str, str, Bound]
+    ) -> Self:
+        """Return names of their bytes. Raises DataError: as texts they would take more memory than the bound."""
+        longest, is_ascii = int((offsets[1:] - offsets[:-1]).max()), packed.max() < 128
+        column = cls(packed, offsets, longest if is_ascii else None, source)
+        if 4 * longest * (offsets.size - 1) > source[2].most:
+            _ = column.values  # else it would be refused on the first request
+        return column
+
+    @classmethod
+    def of_texts(cls, texts: Any, source: tuple[str, str, Bound]) -> Self:
+        """Return Arrow's large texts, of which none is empty, as names; see `of_bytes`."""
+        letters, ends = letters_of(texts)
+        packed = letters[ends[0] : ends[-1]].copy()  # compiled loops take arrays that can be written to
+        return cls.of_bytes(packed, (ends - ends[0]).astype(_offset(packed.size)), source)
 
     @property
     def values(self) -> NDArray[np.str_]:
@@ -332,15 +351,11 @@ class Lines:
         longest = int((offsets[1:] - offsets[:-1]).max())
         self._refuse_long(field, lambda: np.diff(offsets), longest)
 
-        bound, is_ascii = Bound.of_file(len(self._data)), packed.max() < 128
-        column = PackedNames(packed, offsets, longest if is_ascii else None, (str(self.path), field, bound))
         if not packed.all():
             bad = np.zeros(self.n_rows, dtype=bool)
             bad[np.searchsorted(offsets, np.flatnonzero(packed == 0), side="right") - 1] = True
             self._report_nul(field, bad)
-        if 4 * longest * self.n_rows > bound.most:
-            _ = column.values  # else it would be refused on the first request
-        return column
+        return PackedNames.of_bytes(packed, offsets, (str(self.path), field, Bound.of_file(len(self._data))))
 
     def _refuse_long(self, field: str, lengths: Callable[[], NDArray[np.int64]], longest: int) -> None:
         if longest <= LONGEST_ID:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +17,12 @@ from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats, Ints
 from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
-from ltr_harness.data.readers.id_lists import WORD
+from ltr_harness.data.readers.id_lists import WORD, in_order
 from ltr_harness.data.readers.rows import OfRow, RowProblems
 from ltr_harness.data.readers.table_columns import OpenedTable, invalid_ids
 from ltr_harness.data.readers.text_files import Bound
 from ltr_harness.data.readers.trec import Qrels, TrecRun
-from ltr_harness.data.readers.trec_lines import NameColumn, checked_names
+from ltr_harness.data.readers.trec_lines import NameColumn, PackedNames, checked_names
 from ltr_harness.data.readers.words import NotNumeric, listing_cure
 from ltr_harness.errors import Caution, DataError, Problem
 
@@ -39,7 +40,7 @@ class UncheckedRows:
 
     source: str  # the file, or what messages call it
     form: str  # what it was recognised as
-    # queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing
+    # queries, documents: Arrow texts, chunked, (n_rows,), of queries also codes; "" where one is missing
     queries: Any
     documents: Any
     values: Floats  # (n_rows,)
@@ -72,7 +73,7 @@ class UncheckedRows:
         queries = queries.with_more(self.without_rows)
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
-    def _names(self, role: Role, bad: Bools, allow_repeats: bool = False) -> list[NameColumn]:
+    def _names(self, role: Role, bad: Bools, allow_repeats: bool = False) -> list[Any]:
         if not len(self.values):
             raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
         columns = {"query": self.queries, "document": self.documents}
@@ -80,8 +81,11 @@ class UncheckedRows:
             columns["subtopic"] = self.subtopics
         self._refuse_bad_rows(columns, role, bad)
         bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
-        names = []
+        names: list[Any] = []
         for column, texts in columns.items():
+            if column == "document":
+                names.append(PackedNames.of_texts(texts.combine_chunks(), (self.source, column, bound)))
+                continue
             encoded = texts.combine_chunks().dictionary_encode()
             values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
             names.append(NameColumn.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
@@ -94,7 +98,7 @@ class UncheckedRows:
         problems = RowProblems()
         for column, texts in columns.items():
             found = partial(_describe_invalid_id, column, texts)
-            problems.report(invalid_ids(texts), self.place, found, "an id")
+            problems.report(_invalid_rows(texts), self.place, found, "an id")
 
         def describe_value(row: int) -> str:
             value = self.values[row]
@@ -104,8 +108,10 @@ class UncheckedRows:
         problems.report(bad, self.place, describe_value, _EXPECTED[role])
         problems.finish()
 
-    def _refuse_repeats(self, columns: Mapping[str, Any], role: Role, names: Sequence[NameColumn]) -> None:
+    def _refuse_repeats(self, columns: Mapping[str, Any], role: Role, names: Sequence[Any]) -> None:
         """Raise for documents that a query has twice."""
+        if len(names) == 2 and not trec.may_repeat(*names):
+            return
         before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
         verb = "judged" if role == "qrels" else "listed"
         expected = "each document once per query"
@@ -121,6 +127,15 @@ class UncheckedRows:
         problems = RowProblems()
         problems.report_repeats(before, self.place, describe_repeat, expected, self.values, cure)
         problems.finish()
+
+
+def _invalid_rows(texts: Any) -> Bools:
+    """Return a mask of the rows whose text, given itself or by a code, cannot be an id."""
+    if not pa.types.is_dictionary(texts.type):
+        return invalid_ids(texts)
+    coded = texts.combine_chunks()
+    invalid: Bools = invalid_ids(pa.chunked_array([coded.dictionary]))[coded.indices.to_numpy()]
+    return invalid
 
 
 def _describe_invalid_id(column: str, texts: Any, row: int) -> str:
@@ -225,23 +240,52 @@ def _with_listing_cure(problem: Problem, table: OpenedTable) -> Problem:
 
 
 def rows_of_columns(
-    columns: Sequence[Sequence[Any]],
+    columns: Sequence[Any],
     source: str,
     form: str,
     name: str = "",
     place: OfRow | None = None,
-    query_of_row: Ints | None = None,  # (n_rows,), where the queries are given once each
+    sizes: Ints | None = None,  # (n_queries,), rows of each query, where the queries are given once each
 ) -> UncheckedRows:
-    """Return the rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
-    ids = [_ids(columns[0], source, "query"), _ids(columns[1], source, "document")]
+    """Return the rows of queries, documents and values. Raises DataError: ids that are neither text nor integers.
+
+    The documents may be Arrow texts, and the values an array.
+    """
+    queries, documents, values = columns
+    query_texts = large_texts(_ids(queries, source, "query"), source)
+    if sizes is not None:  # a code for each row
+        with_rows = np.flatnonzero(sizes)
+        encoded = query_texts.take(pa.array(with_rows)).dictionary_encode()
+        codes = np.repeat(encoded.indices.to_numpy(), sizes[with_rows])
+        query_texts = pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
+    if not isinstance(documents, pa.ChunkedArray):
+        documents = pa.chunked_array([large_texts(_ids(documents, source, "document"), source)])
+    place = place or (lambda row: f"{source}: row {row + 1}")
+    rows_of_queries = pa.chunked_array([query_texts])
+    return UncheckedRows(source, form, rows_of_queries, documents, _numbers(values), place, name)
+
+
+def large_texts(texts: Sequence[str], source: str) -> Any:
+    """Return texts as Arrow has them. Raises DataError: one is not Unicode."""
     try:
-        texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
-        if query_of_row is not None:
-            texts[0] = texts[0].take(pa.array(query_of_row))
+        return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
-    place = place or (lambda row: f"{source}: row {row + 1}")
-    return UncheckedRows(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+
+
+_LISTS_AT_ONCE = 100
+"""Lists whose texts stay in the processor's cache from the check of their types to the copy."""
+
+
+def texts_of_lists(lists: Sequence[Any], source: str) -> Any | None:
+    """Return the texts of lists and sets, or the keys of dicts, one after the other; None where some are no texts."""
+    parts = []
+    for first in range(0, len(lists), _LISTS_AT_ONCE):
+        texts = list(chain.from_iterable(map(in_order, lists[first : first + _LISTS_AT_ONCE])))
+        if not set(map(type, texts)) <= {str}:
+            return None
+        parts.append(large_texts(texts, source))
+    return pa.chunked_array(parts, pa.large_string())
 
 
 def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
@@ -259,11 +303,13 @@ def _id(value: Any, source: str, column: str) -> str:
     raise DataError.at(source, found, "ids: text or integers")
 
 
-def _numbers(values: Sequence[Any]) -> Floats:
+def _numbers(values: Sequence[Any] | Floats) -> Floats:
     """Return values as float64: NaN where one is no number, infinity for an integer beyond float64."""
+    if isinstance(values, np.ndarray):
+        return values
     if set(map(type, values)) <= {float, int}:
         with suppress(OverflowError):
-            return np.array(values, dtype=np.float64)
+            return np.fromiter(values, np.float64, len(values))
 
     def number(value: Any) -> float:
         if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):

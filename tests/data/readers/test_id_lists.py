@@ -93,6 +93,35 @@ def test_several_rankings_of_lists_under_names_and_in_a_list() -> None:
     assert beside_rows["worse"].means["mrr"] == 0.5
 
 
+def test_lists_are_evaluated_as_rows_are() -> None:
+    """Of more queries than are read at once, some without documents, ids in and beyond ASCII, texts and integers."""
+    rng = np.random.default_rng(0)
+    for names in ([f"d{number}" for number in range(40)], [f"é{number}" for number in range(40)], range(40)):
+        run = {
+            f"q{query}": [names[i] for i in rng.permutation(40)[: rng.integers(0, 9)]] for query in range(250)
+        }
+        qrels = {query: {names[i] for i in rng.permutation(40)[:5]} for query in run}
+        graded = [(query, document, 1) for query, documents in qrels.items() for document in documents]
+        scored = [(query, document, -rank) for query, ids in run.items() for rank, document in enumerate(ids)]
+        for metric in ("ndcg@5", "map"):
+            n_empty = sum(not ids for ids in run.values())
+            assert value(qrels, run, metric) == pytest.approx(
+                value(graded, scored, metric) * (250 - n_empty) / 250
+            )
+
+
+def test_a_repeated_id_has_its_place() -> None:
+    run = {"q0": [], **{f"q{query}": ["a", "b"] for query in range(1, 200)}, "q200": ["a", "c", "a"]}
+    with pytest.raises(DataError) as caught:
+        evaluate_runs({"q200": {"a"}}, run, ["mrr"])
+    found = "run['q200']['a']: document 'a' is listed for query 'q200' at run['q200']['a'] already"
+    assert str(caught.value).startswith(found)
+    with pytest.raises(
+        DataError, match=r"run\['q200'\]\['a\\x00b'\]: the document is 'a\\x00b', with a NUL byte"
+    ):
+        evaluate_runs({"q200": {"a"}}, {**run, "q200": ["a", "a\0b"]}, ["mrr"])
+
+
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [
@@ -102,6 +131,17 @@ def test_several_rankings_of_lists_under_names_and_in_a_list() -> None:
         (RELEVANT, {"q1": ["d1", None]}, "the document is missing"),
         (RELEVANT, {"q1": ["d1", 2.5]}, "run['q1'][1]: is '2.5', a float; expected an id"),
         (RELEVANT, {"q1": ["d1", {"text": "t"}]}, "run['q1'][1]: has text; expected an id"),
+        (
+            RELEVANT,
+            {"q1": ["d1", b"d2"]},
+            "q1: holds 'd1', a str; expected rows of (query, document, score), or ids",
+        ),
+        (
+            RELEVANT,
+            {"q0": ["d1"], "q1": ["d1", b"d2"]},
+            "run['q1'][1]: is \"b'd2'\", a bytes; expected an id",
+        ),
+        (RELEVANT, {"q1": ["d1", "\ud800"]}, "an id is not Unicode text (a lone surrogate)"),
         (RELEVANT, {"q1": []}, "has no rows"),
         ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int instead of documents"),
         (RELEVANT, [{"query_id": "q1", "answer": ["a"]}], "no column is the document"),
