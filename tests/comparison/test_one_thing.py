@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ NAMES = ("base", "one", "two", "three")
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·"}
 WORDS = {"better": "is better", "worse": "is worse", "equivalent": "equivalent"}
 FEWEST_EQUIVALENT = 6
-QUICK = 300
+QUICK = (*range(40), 46, 62, 78, 80, 81, 91, 96, 108, 109, 193, 208, 217, 218, 243, 270, 294)
+"""The first 40, and as many of the first 300 as enter every branch that these 300 enter."""
 OF_PART = 5_000
 
 
@@ -495,7 +497,7 @@ def test_what_once_contradicted_itself(number: int) -> None:
     check(comparison(number))
 
 
-PARTS = [range(QUICK), *(range(at, at + OF_PART) for at in range(0, 100_000, OF_PART))]
+PARTS = [QUICK, *(range(at, at + OF_PART) for at in range(0, 100_000, OF_PART))]
 
 
 @pytest.mark.long
@@ -506,7 +508,7 @@ PARTS = [range(QUICK), *(range(at, at + OF_PART) for at in range(0, 100_000, OF_
         for at, part in enumerate(PARTS)
     ],
 )
-def test_everything_says_one_thing(numbers: range) -> None:
+def test_everything_says_one_thing(numbers: Iterable[int]) -> None:
     for number in numbers:
         try:
             check(comparison(number))

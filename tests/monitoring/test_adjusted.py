@@ -94,7 +94,7 @@ MIXES = [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0,
 @pytest.mark.parametrize(
     ("moved", "mixed", "days", "runs"),
     [
-        *((*mix, 12) for mix in (MIXES[1], MIXES[3])),
+        *((*mix, 8) for mix in (MIXES[1], MIXES[3])),
         *(pytest.param(*mix, 300, marks=pytest.mark.slow) for mix in MIXES),
     ],
 )
@@ -120,7 +120,7 @@ def test_healthy_runs_stay_quiet(
         assert plain >= (few_runs if days[1] > 4 else few_runs / 4)
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [6, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("mixed", "drop", "gained"), [(0.0, 0.009, 0.0), (0.4, 0.011, 0.5)])
 def test_smaller_drops_are_found(
     mixed: float, drop: float, gained: float, runs: int, query_table: Table, analyse: Analyse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -146,14 +146,15 @@ def _location_contradictions(result: MonitorResult) -> Iterator[str]:
         yield "nan"
 
 
-def bad(draws: Callable[[int], MonitorResult], seeds: range) -> dict[int, list[str]]:
+def bad(draws: Callable[[int], MonitorResult], seeds: Iterable[int]) -> dict[int, list[str]]:
     known = {seed: contradictions(draws(seed)) for seed in seeds}
     return {seed: found for seed, found in known.items() if found}
 
 
 @pytest.mark.long
-def test_twenty_pages_do_not_contradict_themselves() -> None:
-    assert bad(draw, range(20)) == {}
+def test_pages_do_not_contradict_themselves() -> None:
+    """As many of the first twenty as enter every branch that these twenty enter."""
+    assert bad(draw, (0, 1, 2, 4, 5, 7, 9, 10, 11, 12, 13, 16)) == {}
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def pair(
 
 @pytest.mark.parametrize(
     ("shock", "runs"),
-    [(0.0085, 20), *(pytest.param(shock, 400, marks=pytest.mark.slow) for shock in (0.0, 0.0085, 0.03))],
+    [(0.0085, 12), *(pytest.param(shock, 400, marks=pytest.mark.slow) for shock in (0.0, 0.0085, 0.03))],
 )
 def test_random_shocks_by_day_are_no_alarm(
     shock: float, runs: int, query_table: Table, analyse: Analyse
@@ -73,7 +73,7 @@ def test_random_shocks_by_day_are_no_alarm(
     assert weekly <= most_false_alarms(runs, 0.01)
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(2)
     times = shock_factor(runs)
@@ -84,7 +84,7 @@ def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analys
     assert "(14 days of the baseline)" in found[0].changes[0].method
 
 
-@pytest.mark.parametrize("runs", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_baseline_without_days_leaves_it_to_productions_neighbours(
     runs: int, query_table: Table, analyse: Analyse
 ) -> None:
@@ -134,7 +134,7 @@ def by_the_hour(
     return at_hours(query_table(values, prefix=prefix), day, hour)
 
 
-@pytest.mark.parametrize("runs", [6, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [4, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("season", ["none", "hour"])
 def test_nights_are_compared_with_nights(
     season: str, runs: int, query_table: Table, analyse: Analyse
@@ -160,7 +160,7 @@ def test_nights_are_compared_with_nights(
 
 @pytest.mark.parametrize(
     ("dip", "runs"),
-    [(0.02, 20), *(pytest.param(dip, 300, marks=pytest.mark.slow) for dip in (0.01, 0.02, 0.04))],
+    [(0.02, 12), *(pytest.param(dip, 300, marks=pytest.mark.slow) for dip in (0.01, 0.02, 0.04))],
 )
 def test_a_season_that_nobody_set_is_no_alarm(
     dip: float, runs: int, query_table: Table, analyse: Analyse

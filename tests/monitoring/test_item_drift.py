@@ -39,10 +39,7 @@ def drift(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, FeatureDrift]:
     return {found.name: found for found in monitor(config, log=now, baseline=before).drift}
 
 
-MANY = pytest.mark.parametrize("features", [FEATURES, pytest.param(250, marks=pytest.mark.slow)])
-
-
-@MANY
+@pytest.mark.parametrize("features", [FEATURES, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("correlation", "rows_cry_wolf"), [(1.0, 0.95), (0.3, 0.25)])
 def test_healthy_features_are_called_drifted_at_most_as_often_as_promised(
     correlation: float, rows_cry_wolf: float, features: int
@@ -70,7 +67,7 @@ def test_a_shift_of_items_is_said_in_their_own_standard_deviations() -> None:
     assert same["f0"].shift == pytest.approx(0.3, abs=0.15)
 
 
-@MANY
+@pytest.mark.parametrize("features", [60, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("correlation", [1.0, 0.3])
 def test_features_of_users_are_tested_by_users(correlation: float, features: int) -> None:
     """200 users ask 10 times each: what is theirs is said once, not ten times."""

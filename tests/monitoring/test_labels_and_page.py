@@ -134,7 +134,7 @@ def test_a_worse_model_on_the_same_page_keeps_its_alert() -> None:
 def test_few_queries_never_silence_an_alert() -> None:
     """Rank 1 of a small log has not *significantly* moved; that is no proof that it stood still."""
     silenced = 0
-    for seed in range(10):
+    for seed in range(5):
         small = SyntheticLog(seed=seed, start="2026-01-19", days=2, queries_per_day=400, items=10, drop=3.0)
         found = monitor({**CLICKS, "windows": {"min_queries": 100}}, log=small, baseline=baseline())
         assert found.presentation is not None

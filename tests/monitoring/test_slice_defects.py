@@ -24,7 +24,7 @@ def quality(random: np.random.Generator, n: int, mean: float = 0.75, spread: flo
 # ---- Giskard: a rank that is off by one, and a crash where nothing is significant -------------------------
 
 
-@pytest.mark.parametrize("runs", [50, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [30, pytest.param(100, marks=pytest.mark.slow)])
 def test_twenty_slices_of_nothing_are_reported_as_nothing(
     runs: int, query_table: Table, analyse: Analyse
 ) -> None:
@@ -107,8 +107,10 @@ def test_the_error_of_an_excess_is_that_of_four_means(query_table: Table, analys
 # ---- SliceLine: a score without control of its errors ------------------------------------------------------
 
 
-@pytest.mark.parametrize("runs", [50, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_small_slice_is_found_without_crying_wolf(runs: int, query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize(("runs", "tried"), [(30, 20), pytest.param(100, 20, marks=pytest.mark.slow)])
+def test_a_small_slice_is_found_without_crying_wolf(
+    runs: int, tried: int, query_table: Table, analyse: Analyse
+) -> None:
     """-.08 on a tenth of the traffic, n = 2000: found in nearly every run, and in null runs rarely anything."""
     random = np.random.default_rng(3)
     hits = wolf = 0
@@ -123,9 +125,9 @@ def test_a_small_slice_is_found_without_crying_wolf(runs: int, query_table: Tabl
         values = [quality(random, 2000) for _ in range(2)]
         before = query_table(values[1], segments=where[1], prefix="b")
         wolf += bool(analyse(query_table(values[0], segments=where[0]), before).slices)
-        if run < 20:
+        if run < tried:
             dropped = values[0] - 0.08 * (where[0]["c"] == "Z")
             found = analyse(query_table(dropped, segments=where[0]), before).slices
             hits += [s.predicate for s in found] == ["c=Z"]
-    assert hits >= 17
+    assert hits >= 0.85 * tried
     assert wolf <= 0.1 * runs  # not 60 of 100

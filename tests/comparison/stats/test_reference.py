@@ -74,7 +74,7 @@ def shares_rejected(world: World, n: int, samples: int, draws: int = 1000) -> li
     """
     d = world(np.random.default_rng(n), (n, samples))
     method = Method(test="skew-adjusted", draws=draws)
-    found, means = separate_results(d, method), d.mean(axis=0)
+    found, means = compared_jointly(d, method), d.mean(axis=0)  # `p` is of each by itself
     shares = []
     for side in (means != 0, means < 0, means > 0):
         false = means[(found.p < 0.05) & side]
@@ -262,7 +262,7 @@ def test_level_where_they_are_not(world: str) -> None:
 def test_power_is_that_of_plain_flips_where_they_are_symmetric() -> None:
     d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 400))
     plain, adjusted, by_t = (
-        np.mean(separate_results(d, Method(test=test, draws=1000)).p < 0.05)
+        np.mean(compared_jointly(d, Method(test=test, draws=1000)).p < 0.05)  # each by itself
         for test in ("permutation", "skew-adjusted", "t")
     )
     assert 0.75 < plain < 0.85
