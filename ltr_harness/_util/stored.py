@@ -3,7 +3,7 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_type_hints
@@ -41,6 +41,7 @@ Count = Annotated[int, Field(ge=0, lt=2**48)]
 Amount = Annotated[float, Field(ge=0, lt=1e12)]
 
 
+@cache  # what is imported stays the version that it is
 def harness_version() -> str:
     """Return the version of ltr-harness, as stored documents have it."""
     return version("ltr-harness")
