@@ -16,6 +16,7 @@ from ltr_harness.comparison import compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.experiments.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
 from ltr_harness.report import ReportData, build_report, write_report
+from ltr_harness.report.blocks import Report
 from ltr_harness.report.data import stored_data
 
 METRICS = tuple(f"{base}@{k}" for base in ("ndcg", "mrr", "err(max_grade=4)", "map") for k in (1, 3, 5, 10))
@@ -224,9 +225,26 @@ def data() -> ReportData:
 
 
 @pytest.fixture(scope="session")
-def written_report(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(data: ReportData) -> Report:
+    """Every section of `data`."""
+    return build_report(data)
+
+
+@pytest.fixture(scope="session")
+def hostile_report(hostile_data: ReportData) -> Report:
+    return build_report(hostile_data)
+
+
+@pytest.fixture(scope="session")
+def report_of_runs(stored_report: ReportData) -> Report:
+    """Every section of `stored_report`."""
+    return build_report(stored_report)
+
+
+@pytest.fixture(scope="session")
+def written_report(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a whole report, for tests that only read it."""
-    return write_report(build_report(data), tmp_path_factory.mktemp("written") / "report").parent
+    return write_report(report, tmp_path_factory.mktemp("written") / "report").parent
 
 
 @pytest.fixture(scope="session")

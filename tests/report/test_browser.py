@@ -21,6 +21,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.report import ReportData, build_report, html, write_report
 from ltr_harness.report import run_index as experiments
+from ltr_harness.report.blocks import Report
 from ltr_harness.report.run_index import read_experiments
 from ltr_harness.report.stored_scores import TestRows
 
@@ -432,8 +433,8 @@ def test_the_distribution_of_another_metric_can_be_chosen(
 
 
 @pytest.fixture(scope="module")
-def hostile_path(hostile_data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(hostile_data, tmp_path_factory.mktemp("hostile"), ["html"])
+def hostile_path(hostile_report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(hostile_report, tmp_path_factory.mktemp("hostile"), ["html"])
 
 
 def test_copied_names_are_no_formulas(hostile_path: Path, open_page: Callable[..., Any]) -> None:
@@ -576,8 +577,8 @@ def test_many_models_can_be_filtered(
 
 
 @pytest.fixture(scope="module")
-def stored_path(stored_report: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(stored_report, tmp_path_factory.mktemp("stored"), ["html"])
+def stored_path(report_of_runs: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(report_of_runs, tmp_path_factory.mktemp("stored"), ["html"])
 
 
 def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[..., Any]) -> None:

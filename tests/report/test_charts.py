@@ -13,7 +13,7 @@ import pytest
 
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Chart
+from ltr_harness.report.blocks import Chart, Report
 from ltr_harness.report.chart_engine import VEGALITE_VERSION
 from ltr_harness.report.charts import BASELINE, PALETTE, colour_of, file_spec, model_dash, svg
 from ltr_harness.report.sections.cost import _FRONT_HEIGHT, _NAME_HEIGHT, _name_offsets
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def charts(data: ReportData) -> dict[str, Chart]:
-    return {chart.name: chart for chart in build_report(data).charts}
+def charts(report: Report) -> dict[str, Chart]:
+    return {chart.name: chart for chart in report.charts}
 
 
 def test_the_charts_of_a_full_report(charts: dict[str, Chart]) -> None:

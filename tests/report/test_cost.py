@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.experiments.runs.record import MetricSummary, Record
-from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Badge, Table, walk
+from ltr_harness.report import ReportData
+from ltr_harness.report.blocks import Badge, Report, Table, walk
 from ltr_harness.report.sections import cost as section
 from ltr_harness.report.sections.cost import (
     FirstRounds,
@@ -141,6 +141,6 @@ def test_a_stored_experiment_has_the_front_of_its_boosters(stored_report: Report
 
 
 @pytest.mark.long
-def test_the_table_of_costs_has_every_model(stored_report: ReportData) -> None:
-    tables: dict[str, Table] = {table.name: table for table in build_report(stored_report).tables}
+def test_the_table_of_costs_has_every_model(stored_report: ReportData, report_of_runs: Report) -> None:
+    tables: dict[str, Table] = {table.name: table for table in report_of_runs.tables}
     assert [row[0].name for row in tables["cost"].rows] == list(stored_report.models)  # type: ignore[union-attr]

@@ -9,15 +9,15 @@ import re
 import pytest
 
 from ltr_harness import __version__
-from ltr_harness.report import ReportData, build_report, json_document, latex, markdown
+from ltr_harness.report import ReportData, json_document, latex, markdown
 from ltr_harness.report.blocks import Column, Estimate, Heading, Report, Section, Table
 
 # ---- Markdown -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_markdown_tables_have_as_many_cells_as_columns(hostile_data: ReportData) -> None:
-    text = markdown.render(build_report(hostile_data))
+def test_markdown_tables_have_as_many_cells_as_columns(hostile_report: Report) -> None:
+    text = markdown.render(hostile_report)
     width = 0
     for line in text.splitlines():
         cells = re.split(r"(?<!\\)\|", line)
@@ -30,8 +30,8 @@ def test_markdown_tables_have_as_many_cells_as_columns(hostile_data: ReportData)
 
 
 @pytest.mark.long
-def test_markdown_lets_no_html_through(hostile_data: ReportData) -> None:
-    text = markdown.render(build_report(hostile_data))
+def test_markdown_lets_no_html_through(hostile_report: Report) -> None:
+    text = markdown.render(hostile_report)
     outside_fences = re.sub(r"^(```+)\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     outside_code = re.sub(r"(`+)[^`].*?\1", "", outside_fences)
     assert set(re.findall(r"<[^>\s]*>", outside_code)) <= {
@@ -51,13 +51,13 @@ def test_markdown_headings_say_their_group() -> None:
 
 
 @pytest.mark.long
-def test_markdown_carries_the_numbers(data: ReportData) -> None:
-    text = markdown.render(build_report(data))
+def test_markdown_carries_the_numbers(data: ReportData, report: Report) -> None:
+    text = markdown.render(report)
     mean = data.comparison.summary("xgb-ndcg", "ndcg@10").mean
     assert re.search(rf"\| xgb-ndcg \| [a-z ]+ \| \*\*{mean:.4f}\*\* \[", text)
     assert "![" in text
     assert "](charts/paired_differences.svg)" in text
-    assert "](charts/" not in markdown.render(build_report(data), with_charts=False)
+    assert "](charts/" not in markdown.render(report, with_charts=False)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,7 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
 
 
 @pytest.mark.long
-def test_latex_marks_the_best_and_explains_the_marks(data: ReportData) -> None:
-    report = build_report(data)
+def test_latex_marks_the_best_and_explains_the_marks(data: ReportData, report: Report) -> None:
     text = latex.render(next(t for t in report.tables if t.name == "metrics"))
     mean = data.comparison.summary("xgb-ndcg", "ndcg@1").mean
     assert rf"\textbf{{{mean:.4f}}}" in text
@@ -125,9 +124,8 @@ def test_latex_writes_true_minus_signs() -> None:
 
 
 @pytest.mark.long
-def test_latex_escapes_every_special_character(hostile_data: ReportData) -> None:
-    report = build_report(hostile_data)
-    text = latex.render(next(t for t in report.tables if t.name == "fixed_k"))
+def test_latex_escapes_every_special_character(hostile_report: Report) -> None:
+    text = latex.render(next(t for t in hostile_report.tables if t.name == "fixed_k"))
     assert r"\input" not in text
     assert r"\textbackslash{}input\{/etc/passwd\} \$x\_1\textasciicircum{}2\$ {[}a{]} {*}b{*}" in text
     depth = 0

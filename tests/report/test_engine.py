@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ltr_harness.report import ReportData, build_report, chart_engine, charts, html, write_report
-from ltr_harness.report.blocks import Chart, Section
+from ltr_harness.report import chart_engine, charts, html, write_report
+from ltr_harness.report.blocks import Chart, Report, Section
 from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.markdown import escape
 
@@ -100,16 +100,16 @@ def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.usefixtures("little_address_space")
 def test_without_room_for_the_engine_the_report_has_descriptions(
-    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path / "nothing-kept"))
     chart_engine.vega_bundle.cache_clear()
-    page = write_report(data, tmp_path)
+    page = write_report(report, tmp_path)
     why = "the chart engine reserves about 100 GB of address space, and ulimit -v allows 48 GB"
     html, markdown = page.read_text(), (tmp_path / "report.md").read_text()
     assert f"Descriptions stand in place of the charts: {why}." in html
     assert html.count("<script>") == 1
-    (chart,) = (one for one in build_report(data).charts if one.name == "paired_differences")
+    (chart,) = (one for one in report.charts if one.name == "paired_differences")
     assert f"> Not drawn: {why}. {escape(chart.text)}" in markdown
     assert "](charts/" not in markdown
     assert not list(tmp_path.glob("charts/*"))
@@ -122,12 +122,12 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
 
 
 def test_without_the_engine_there_is_one_note(
-    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
     monkeypatch.setattr(chart_engine, "find_spec", lambda name: None)
     chart_engine.vega_bundle.cache_clear()
-    page = write_report(data, tmp_path, ["html", "md", "svg"])
+    page = write_report(report, tmp_path, ["html", "md", "svg"])
     why = "vl-convert-python is not installed; pip install vl-convert-python"
     assert caplog.messages == [f"report.html has descriptions instead of charts: {why}"]
     assert f"Descriptions stand in place of the charts: {why}." in page.read_text()
@@ -136,7 +136,7 @@ def test_without_the_engine_there_is_one_note(
 
 
 def test_ctrl_c_waits_for_no_chart_that_nobody_has_begun(
-    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a machine with other work it took a minute; found by killing commands for an hour."""
     drawn = []
@@ -146,29 +146,27 @@ def test_ctrl_c_waits_for_no_chart_that_nobody_has_begun(
         drawn.append(chart.name)
         return "<svg/>"
 
-    def interrupt(report: object) -> str:
+    def interrupt(built: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(charts, "svg", draw_slowly)
     monkeypatch.setattr(html, "render", interrupt)
-    built = build_report(data)
     with pytest.raises(KeyboardInterrupt):
-        write_report(built, tmp_path, ["html", "svg"])
-    assert len(drawn) <= 1 < len(built.charts)
+        write_report(report, tmp_path, ["html", "svg"])
+    assert len(drawn) <= 1 < len(report.charts)
 
 
 @pytest.mark.long
 def test_one_chart_that_cannot_be_drawn_costs_that_chart(
-    data: ReportData, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    report: Report, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    built = build_report(data)
     broken = Chart("broken", "A chart", {"mark": {"type": 1}, "data": 3}, "what it shows")
-    report = dataclasses.replace(built, sections=(*built.sections, Section("more", (broken,))))
-    write_report(report, tmp_path, ["md", "svg"])
+    with_broken = dataclasses.replace(report, sections=(*report.sections, Section("more", (broken,))))
+    write_report(with_broken, tmp_path, ["md", "svg"])
     text = (tmp_path / "report.md").read_text()
     assert "*A chart*\n\n> Not drawn: Vega-Lite to SVG conversion failed: " in text
     assert text.rstrip().endswith("what it shows")
-    assert len(list(tmp_path.glob("charts/*.svg"))) == len(built.charts)
+    assert len(list(tmp_path.glob("charts/*.svg"))) == len(report.charts)
     (said,) = caplog.messages
     assert said.startswith("1 of 7 charts not drawn (broken): Vega-Lite to SVG")
 

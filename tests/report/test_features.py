@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ltr_harness.report import ReportData, build_report
+from ltr_harness.report import ReportData
+from ltr_harness.report.blocks import Report
 from ltr_harness.report.sections.features import importance
 from ltr_harness.report.sections.features import section as features
 
@@ -32,8 +33,8 @@ def test_models_without_trees_have_none(stored_report: ReportData) -> None:
 
 
 @pytest.mark.long
-def test_the_table(stored_report: ReportData) -> None:
-    tables = {table.name: table for table in build_report(stored_report).tables}
+def test_the_table(report_of_runs: Report) -> None:
+    tables = {table.name: table for table in report_of_runs.tables}
     assert tables["importance"].columns[2].group == "lgbm"
     assert len(tables["importance"].rows) == 12
 

@@ -16,6 +16,7 @@ import pytest
 from ltr_harness._util.escapes import printable
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, blocks, build_report, html
+from ltr_harness.report.blocks import Report
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -53,8 +54,8 @@ def scripts(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def text(data: ReportData) -> str:
-    return html.render(build_report(data))
+def text(report: Report) -> str:
+    return html.render(report)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +64,8 @@ def page(text: str) -> Page:
 
 
 @pytest.fixture(scope="module")
-def hostile_text(hostile_data: ReportData) -> str:
-    return html.render(build_report(hostile_data))
+def hostile_text(hostile_report: Report) -> str:
+    return html.render(hostile_report)
 
 
 @pytest.mark.long

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ltr_harness.report import ReportData, write_report
+from ltr_harness.report import write_report
+from ltr_harness.report.blocks import Report
 
 pytestmark = [
     pytest.mark.long,
@@ -61,9 +62,9 @@ def test_the_report_has_none_of_them(pages: ModuleType, browser: Any, written_re
 
 
 def test_neither_has_the_report_of_stored_runs(
-    pages: ModuleType, browser: Any, stored_report: ReportData, tmp_path: Path
+    pages: ModuleType, browser: Any, report_of_runs: Report, tmp_path: Path
 ) -> None:
-    path = write_report(stored_report, tmp_path, ["html"])
+    path = write_report(report_of_runs, tmp_path, ["html"])
     assert [str(one) for one in pages.findings(browser, path, {768: 1024})] == []
 
 

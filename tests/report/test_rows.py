@@ -25,6 +25,7 @@ from ltr_harness.report.blocks import (
     Choice,
     Details,
     Paragraph,
+    Report,
     Table,
     plain_text,
     walk,
@@ -167,8 +168,8 @@ def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(ro
 
 
 @pytest.mark.long
-def test_what_differs_is_said_in_words(stored_report: ReportData) -> None:
-    words = next(t for t in build_report(stored_report).tables if t.name == "tools_words")
+def test_what_differs_is_said_in_words(report_of_runs: Report) -> None:
+    words = next(t for t in report_of_runs.tables if t.name == "tools_words")
     (row,) = (row for row in words.rows if "sklearn" in str(row[0]))
     assert row[1] == "ndcg(empty=zero,gain=linear)@10"
     assert row[2] == "no relevant document counts 0; a label gains its grade, not 2^grade - 1"
@@ -184,11 +185,13 @@ def test_the_tie_audit_is_about_the_stored_scores(stored_report: ReportData) -> 
 
 
 @pytest.mark.long
-def test_what_the_metrics_cannot_be_trusted_with(stored_report: ReportData, rows: TestRows) -> None:
+def test_what_the_metrics_cannot_be_trusted_with(
+    stored_report: ReportData, report_of_runs: Report, rows: TestRows
+) -> None:
     expected = [
         str(one) for one in cautions([parse_metric(name) for name in stored_report.metrics], rows.judgments)
     ]
-    found = next(section for section in build_report(stored_report).sections if section.name == "cautions")
+    found = next(section for section in report_of_runs.sections if section.name == "cautions")
     (bullets,) = (block for block in found.blocks if isinstance(block, Bullets))
     assert list(bullets.items) == expected
     assert any(text.startswith("ndcg@30, err(max_grade=4)@30: ") for text in expected)
@@ -243,13 +246,12 @@ def test_a_query_opens_to_both_lists(stored_report: ReportData, rows: TestRows) 
             assert str(table.rows[there - 1][8]).split()[0] == str(place + 1)
 
 
-def test_lists_stay_on_the_page(stored_report: ReportData) -> None:
+def test_lists_stay_on_the_page(report_of_runs: Report) -> None:
     from ltr_harness.report import markdown
 
-    report = build_report(stored_report)
-    assert not [table.name for table in report.tables if table.name.startswith("lists_")]
-    assert "changed_queries" in [table.name for table in report.tables]
-    assert not re.search(r"\| Other rank ", markdown.render(report))
+    assert not [table.name for table in report_of_runs.tables if table.name.startswith("lists_")]
+    assert "changed_queries" in [table.name for table in report_of_runs.tables]
+    assert not re.search(r"\| Other rank ", markdown.render(report_of_runs))
 
 
 def test_the_seed_of_the_lists_is_said(stored_report: ReportData) -> None:

@@ -27,6 +27,7 @@ from ltr_harness.report.blocks import (
     Estimate,
     ModelName,
     Paragraph,
+    Report,
     Table,
     plain_text,
     walk,
@@ -84,11 +85,11 @@ def test_two_rankers_whose_means_hide_their_spread() -> None:
     assert spread["B"] == pytest.approx(0.5294126725)
 
 
-def test_counts_travel_with_means(data: ReportData) -> None:
+def test_counts_travel_with_means(data: ReportData, report: Report) -> None:
     text = words(section(data, "verdict"))
     assert "Queries without relevant documents: 40 of 200." in text
     fixed = table(data, "verdict", "fixed_k")
-    assert "160 of 200 queries (40 without relevant documents)" in map(plain_text, build_report(data).facts)
+    assert "160 of 200 queries (40 without relevant documents)" in map(plain_text, report.facts)
     assert "Queries" not in [column.label for column in fixed.columns]
 
 
@@ -244,7 +245,7 @@ def test_learning_curves_keep_the_chosen_round_however_long_they_are(
 
 
 @pytest.mark.long
-def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> None:
+def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData, report: Report) -> None:
     (choice,) = (block for block in section(data, "distribution") if isinstance(block, Choice))
     metrics = [name for name, _ in choice.options]
     assert metrics == ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
@@ -259,11 +260,10 @@ def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> N
             zero_bin = int((values < row["from"][0] + 0.05).sum())  # the first that holds any
             assert row["count"][0] == zero_bin
             assert sum(row["count"]) == row["n"] == data.comparison.summary(row["model"], metric).n
-    written = build_report(data)
-    assert [name for name in (chart.name for chart in written.charts) if "value" in name] == [
+    assert [name for name in (chart.name for chart in report.charts) if "value" in name] == [
         "value_distribution"
     ]
-    text = markdown.render(written)
+    text = markdown.render(report)
     assert "Per-query ndcg@10." in text
     assert "Per-query mrr@10." not in text
     assert "report.html has the same for mrr@10, err(max\\_grade=4)@10, map@10." in text
@@ -359,8 +359,7 @@ def test_a_metric_undefined_everywhere_stays_a_dash() -> None:
     assert (0, 2) not in fixed.best_cells
 
 
-def test_names_of_tables_and_charts_are_unique(data: ReportData) -> None:
-    report = build_report(data)
+def test_names_of_tables_and_charts_are_unique(report: Report) -> None:
     names = [table.name for table in report.tables]
     assert len(set(names)) == len(names)
     names = [chart.name for chart in report.charts]
@@ -377,9 +376,9 @@ def test_every_section_file_is_in_the_table(repository: object) -> None:
 
 
 @pytest.mark.long
-def test_every_title_has_a_finding(data: ReportData, stored_report: ReportData) -> None:
-    for report in (build_report(data), build_report(stored_report)):
-        grouped = [one for one in report.sections if one.group is not None]
+def test_every_title_has_a_finding(report: Report, report_of_runs: Report) -> None:
+    for built in (report, report_of_runs):
+        grouped = [one for one in built.sections if one.group is not None]
         assert len(grouped) >= 14
         assert [one.name for one in grouped if not one.heading.finding] == []
 
@@ -401,11 +400,11 @@ def test_equal_scores_matter_where_their_order_could_undo_a_verdict(
 
 
 @pytest.mark.long
-def test_chosen_sections_stand_in_the_order_of_the_choice(data: ReportData) -> None:
+def test_chosen_sections_stand_in_the_order_of_the_choice(data: ReportData, report: Report) -> None:
     chosen = dataclasses.replace(data, sections=("pairs", "failures", "verdict"))
-    report = build_report(chosen)
-    assert [section.name for section in report.sections] == ["pairs", "verdict"]  # nothing failed
-    assert report.document() == build_report(data).document()
+    found = build_report(chosen)
+    assert [section.name for section in found.sections] == ["pairs", "verdict"]  # nothing failed
+    assert found.document() == report.document()
 
 
 def test_a_report_without_anything_to_say_is_told(data: ReportData, caplog: pytest.LogCaptureFixture) -> None:
