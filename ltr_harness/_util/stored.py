@@ -356,5 +356,5 @@ _STEPS: Mapping[int, Callable[[StoredForm, JsonObject], JsonObject]] = {
 }
 """From each version to the next."""
 
-_ADDED_SINCE_3: Mapping[StoredForm, JsonObject] = {"report": {"next_gain": []}}
+_ADDED_SINCE_3: Mapping[StoredForm, JsonObject] = {"report": {"next_gain": [], "latencies": []}}
 """Keys that version 3 got after documents of it were stored, and their empty values, which those documents lack."""

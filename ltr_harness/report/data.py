@@ -16,6 +16,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import LABEL_FACTS
 from ltr_harness.comparison.comparison import Comparison, n_weightless
 from ltr_harness.comparison.contrasts import Letters, Paired
+from ltr_harness.comparison.latency import ModelLatency
 from ltr_harness.comparison.main_table import interval_heading, joint_word
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
@@ -48,6 +49,7 @@ class ReportData(Displayed):
     title: str  # what the reader calls this comparison
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
     next_gains: tuple[NextGain, ...] = ()  # of the models that are studied
+    latencies: tuple[ModelLatency, ...] = ()  # of all models, best first, where they were given
 
     @property
     def primary(self) -> str:

@@ -13,6 +13,7 @@ from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
 from ltr_harness.comparison.comparison import Outcome, n_effective
 from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.headroom import ModelHeadroom
+from ltr_harness.comparison.latency import ModelLatency
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import Caution
@@ -28,7 +29,7 @@ from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import ChangedQuery, all_changes, gains_and_losses
 from ltr_harness.report.sections.ties import audits
 
-_REPORT_FIELDS = ("title", "metrics", "models", "n_undefined", "slices", "failures")
+_REPORT_FIELDS = ("title", "metrics", "models", "n_undefined", "slices", "failures", "latencies")
 _COMPARISON_FIELDS = (
     *("verdict", "primary", "baseline", "test", "confidence"),
     *("family", "cautions", "n_queries", "pairs", "fold_signs"),
@@ -133,6 +134,9 @@ class ReportDocument(BaseModel):
     serving: list[Serving] = Field(description="Cost of ranking a query, by the length of its list.")
     first_rounds: list[FirstRounds] = Field(
         description="Models cut after fewer rounds; on the front, no other is as cheap and as good."
+    )
+    latencies: list[ModelLatency] = Field(
+        default_factory=list, description="Milliseconds per query, where they were given with --latency."
     )
     next_gain: list[NextGainAnswer] = Field(
         default_factory=list, description="What a study found: one entry for each studied model."

@@ -14,6 +14,7 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.errors import labelled
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.cost import latency_lines
 from ltr_harness.report.sections.next_gain import answer_lines
 from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
 
@@ -152,6 +153,7 @@ def _lines_below(data: ReportData, verbose: bool) -> Iterator[str]:
         yield signs
     for line in answer_lines(data.next_gains):
         yield f"Where the next gain is: {line}"
+    yield from latency_lines(data)
     yield from comparison.cheap_label_lines
     below, folded = comparison.chosen_cautions
     if below is not None:

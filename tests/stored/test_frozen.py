@@ -302,7 +302,12 @@ def test_a_report_is_lifted_to_what_this_version_writes(folder: Path) -> None:
         document["notes"] = ["few queries"]
     found = lifted("report", document)
     jsonschema.validate(found, schema())
-    assert (found["weights"], found["n_effective"], found["next_gain"]) == (None, 24, [])
+    assert (found["weights"], found["n_effective"], found["next_gain"], found["latencies"]) == (
+        None,
+        24,
+        [],
+        [],
+    )
     if folder.name == "v1":
         assert [Caution(**one) for one in found["cautions"]] == [Caution("note", "note", "few queries")]
         assert not {"notes", "published", "correction"} & found.keys()

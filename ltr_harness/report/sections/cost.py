@@ -7,15 +7,37 @@ from dataclasses import dataclass, replace
 
 from ltr_harness._util.number_text import number_text
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.latency import ModelLatency, Percentile
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.serving_cost import DOCUMENTS, ENOUGH, TYPICAL
 from ltr_harness.report import charts
-from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Details, Heading, Table
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Estimate,
+    Heading,
+    Paragraph,
+    Table,
+    Tone,
+)
 from ltr_harness.report.data import ReportData
 
 
 def section(data: ReportData) -> list[Block]:
     costs = [cost(model, records) for model in data.models if (records := data.records_of(model))]
+    blocks = [*_cost_blocks(data, costs), *_latency_blocks(data)]
+    if not blocks:
+        return []
+    finding = _finding(costs) if costs else _latency_finding(data.latencies)
+    return [Heading("Cost", finding=finding), *blocks]
+
+
+def _cost_blocks(data: ReportData, costs: Sequence["Cost"]) -> list[Block]:
+    """Return the cost of training and scoring; nothing where no model has runs."""
     if not costs:
         return []
     fit_hint = "Evaluation of every round on validation data included."
@@ -39,7 +61,7 @@ def section(data: ReportData) -> list[Block]:
         },
         footnotes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
-    blocks: list[Block] = [Heading("Cost", finding=_finding(costs)), table]
+    blocks: list[Block] = [table]
     times = {
         model_cost.model: serving(model_cost.model, data.records_of(model_cost.model)) for model_cost in costs
     }
@@ -64,6 +86,110 @@ def _finding(costs: Sequence["Cost"]) -> str:
             span = low if low == high else f"{low} to {high}"
             findings.append(f"{name} {span} {unit}")
     return "; ".join(findings) or count_of(len(costs), "model")
+
+
+_VERDICT_TONES: dict[str, Tone] = {
+    "worth it": "good",
+    "not worth it": "bad",
+    "trade-off": "neutral",
+    "undecided": "muted",
+}
+
+
+def _latency_blocks(data: ReportData) -> list[Block]:
+    """Return quality against the latency that was given, with the models that are worth theirs."""
+    if not data.latencies:
+        return []
+    points = [(model_latency.p50.value, data.mean(model_latency.model)) for model_latency in data.latencies]
+    marks = pareto_front(points, data.comparison.higher_is_better[data.primary])
+    on_front = {model_latency.model: mark for model_latency, mark in zip(data.latencies, marks, strict=True)}
+    interval = f"[{data.joint()}CI]"
+    front_hint = "On the front, no other model has as low a p50 and as good a mean."
+    table = Table.of(
+        "latency",
+        f"Quality against latency: milliseconds per query, over {count_of(data.latencies[0].n_queries, 'query')}.",
+        data.latencies,
+        {
+            Column("Model"): lambda model_latency: data.model_name(model_latency.model),
+            Column(data.primary, "metric", best=data.best(data.primary)): lambda model_latency: data.mean(
+                model_latency.model
+            ),
+            Column("p50, ms [CI]", "seconds"): lambda model_latency: _percentile_cell(model_latency.p50),
+            Column("p95, ms [CI]", "seconds"): lambda model_latency: _percentile_cell(model_latency.p95),
+            Column(f"Mean difference, ms {interval}", "number"): _time_cell,
+            Column("Verdict"): _verdict_cell,
+            Column("Pareto", hint=front_hint): lambda model_latency: _pareto_badge(
+                on_front[model_latency.model]
+            ),
+        },
+        footnotes=(
+            "Intervals of p50 and p95 are exact for independent queries, those of differences are by the test of the "
+            "comparison. Worth it: better and not shown to be slower, or equivalent and faster.",
+        ),
+    )
+    lines = [Paragraph(line) for line in _verdict_lines(data)]
+    return [table, *lines]
+
+
+def _percentile_cell(percentile: Percentile) -> Estimate:
+    return Estimate(percentile.value, percentile.low, percentile.high)
+
+
+def _time_cell(model_latency: ModelLatency) -> Cell:
+    return None if model_latency.difference is None else Estimate.of(model_latency.difference)
+
+
+def _verdict_cell(model_latency: ModelLatency) -> Cell:
+    if model_latency.verdict is None:
+        return "baseline"
+    return Badge(model_latency.verdict, _VERDICT_TONES[model_latency.verdict])
+
+
+def _latency_finding(latencies: Sequence[ModelLatency]) -> str:
+    low, high = (
+        number_text(end(model_latency.p95.value for model_latency in latencies), "seconds")
+        for end in (min, max)
+    )
+    return f"p95 {low} to {high} ms"
+
+
+def latency_lines(data: ReportData) -> list[str]:
+    """Return the percentiles of every model, then whether each is worth its latency; nothing without latencies."""
+    if not data.latencies:
+        return []
+    times = [
+        f"{model_latency.model} p50 {_percentile_text(model_latency.p50)}, p95 {_percentile_text(model_latency.p95)}"
+        for model_latency in data.latencies
+    ]
+    return [f"Latency, ms: {'; '.join(times)}.", *_verdict_lines(data)]
+
+
+def _percentile_text(percentile: Percentile) -> str:
+    ends = (percentile.low, percentile.value, percentile.high)
+    low, value, high = (number_text(end, "seconds") for end in ends)
+    return f"{value} ({low} to {high})"
+
+
+_SPEED = {"better": "faster", "worse": "slower", "not distinguishable": "not shown to be slower or faster"}
+_QUALITY = {"not distinguishable": "not shown to be better or worse"}
+
+
+def _verdict_lines(data: ReportData) -> list[str]:
+    """Return a sentence for every model but the baseline."""
+    lines = []
+    for model_latency in data.latencies:
+        time = model_latency.difference
+        if time is None:
+            continue
+        quality = data.comparison.paired(model_latency.model)
+        words = f"{_QUALITY.get(quality.verdict, quality.verdict)} and {_SPEED[time.verdict]}"
+        by = f"by {time.difference:+.2f} ms a query ({time.ci_low:+.2f} to {time.ci_high:+.2f})"
+        line = f"Beside {data.baseline}, {model_latency.model} is {words}, {by}: {model_latency.verdict}"
+        if model_latency.verdict == "trade-off":
+            price = abs(time.difference / quality.difference) / 100
+            line += f", {number_text(price, 'seconds')} ms for each 0.01 of {data.primary}"
+        lines.append(f"{line}.")
+    return lines
 
 
 def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -> Table:
@@ -222,6 +348,10 @@ def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool =
     ]
 
 
+def _pareto_badge(on_front: bool) -> Badge:
+    return Badge("front", "good") if on_front else Badge("dominated", "muted")
+
+
 _FRONT_HEIGHT, _NAME_HEIGHT = 240, 14  # pixels
 
 
@@ -294,7 +424,6 @@ def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block
         f"On the front, from the cheapest: {'; '.join(named)}.",
     )
     pareto = "On the front, no other cut of any model is as cheap and as good."
-    front_badge, dominated_badge = Badge("front", "good"), Badge("dominated", "muted")
     table = Table.of(
         "pareto_front",
         f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
@@ -304,7 +433,7 @@ def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block
             Column("Rounds", "count"): lambda cut: cut.rounds,
             Column(data.primary, "metric"): lambda cut: cut.mean,
             Column("p50, µs", "seconds"): lambda cut: cut.p50,
-            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else dominated_badge,
+            Column("Pareto", hint=pareto): lambda cut: _pareto_badge(cut.on_front),
         },
     )
     return [chart, Details("The cuts as a table", (table,))]
