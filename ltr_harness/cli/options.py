@@ -340,6 +340,12 @@ baseline = click.option(
     metavar="NAME",
     help="The model the others are compared with.  [default: what an experiment declares, else the first]",
 )
+latency = click.option(
+    "--latency",
+    metavar="FILE|COLUMN",
+    help="Milliseconds per query: a table with query_id and a column for each ranking, JSON, or a column of rankings "
+    "that are tables. Prints p50, p95, and which ranking is worth its time.",
+)
 common_queries = flag("--common-queries", "Compare the queries that all have.")
 summary = file(
     "--summary",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ltr_harness.data.judgments import OneLabel
     from ltr_harness.data.readers.document_rules import DocumentRules, Within
     from ltr_harness.data.readers.trec import Qrels
+    from ltr_harness.report.data import ReportData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,11 @@ class Rankings:
     def fingerprint(self) -> str:
         return fingerprint_judgments(self.judgments)
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The file of each ranking, by its name."""
+        return {ranking.name: ranking.path for ranking in self.all}
+
     def with_max_grade(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[Caution]]:
         """Return the metrics with a highest grade where they take one, the same for all rankings; and a caution."""
         grade = self.max_grade
@@ -148,6 +154,16 @@ class Rankings:
             if name in (ranking.name, ranking.tag, str(file), file.name, _stem(file)):
                 return ranking.name
         return name
+
+
+def with_latencies(
+    data: "ReportData", source: str, files: Mapping[str, Path]
+) -> tuple["ReportData", list[Caution]]:
+    """Return a comparison with the latency of its rankings, which --latency names, and cautions."""
+    from ltr_harness.experiments.compare.latency import compared_latencies
+
+    latencies, cautions = compared_latencies(data.comparison, source, files)
+    return replace(data, latencies=tuple(latencies)), cautions
 
 
 def load_rankings(source: RankingSource) -> Rankings:

@@ -10,13 +10,15 @@ import click
 
 from ltr_harness.cli import options, streams
 from ltr_harness.cli.output import echo, echo_cautions, print_comparison
-from ltr_harness.cli.rankings import RankingSource
+from ltr_harness.cli.rankings import RankingSource, with_latencies
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.ci_files import CheckedGate
+    from ltr_harness.cli.commands.compare_inputs import ComparedInputs
     from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
+    from ltr_harness.errors import Caution
     from ltr_harness.report.data import ReportData
 
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
   ltr-harness compare runs/shop --unit user_id       # many queries of one user are not independent
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
+  ltr-harness compare first.json reranked.json --qrels qrels.txt -m ndcg@10 --latency milliseconds.csv
   ltr-harness compare --data logs/ --score-column live --score-column new -m ndcg@10
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
   ltr-harness compare results/org__a results/org__b  # MTEB's results, over tasks
@@ -49,6 +52,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @click.option(
     "--fail-if", "gate_texts", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
+@options.latency
 @options.method()
 @options.no_ledger
 @click.option(
@@ -69,6 +73,7 @@ def command(
     baseline: str | None,
     common_queries: bool,
     gate_texts: tuple[str, ...],
+    latency: str | None,
     no_ledger: bool,
     convention: str | None,
     output: Path | None,
@@ -84,8 +89,7 @@ def command(
     or models' results of MTEB; with --data score files, with --qrels TREC runs; none with --score-column. What must
     not be compared (another K, definition, query set, labels) is refused.
     """
-    if junit is not None and not gate_texts:
-        raise UsageError("--junit without --fail-if; its test cases are the gates")
+    _refuse_options(junit, gate_texts, latency, score_columns)
     method, source = options.pop_method(given), RankingSource(**given)
     columns = streams.ScoreColumns.from_options(score_columns, sample, source, baseline)
     if columns is None and not inputs:
@@ -102,7 +106,8 @@ def command(
     comparison = compared.compared(
         method, baseline, common_queries, ledger=not no_ledger, convention=convention
     )
-    checked, data = _checked(gates, comparison), compared.report_data(comparison)
+    checked = _checked(gates, comparison)
+    data, latency_cautions = _with_latencies(compared.report_data(comparison), latency, compared)
     more: dict[str, Any] = {"gates": [gate._asdict() for gate in checked]}
     if stream is not None:
         more |= streams.as_json(stream, comparison.primary, method)
@@ -114,8 +119,28 @@ def command(
 
         echo(f"report: {write_report(data, output)}", err=as_json)
     _write_for_ci(junit, summary, data, checked)
-    echo_cautions(compared.cautions)
+    echo_cautions([*compared.cautions, *latency_cautions])
     _pass_or_fail(checked)
+
+
+def _refuse_options(
+    junit: Path | None, gate_texts: Sequence[str], latency: str | None, score_columns: Sequence[str]
+) -> None:
+    """Raise a UsageError for options that do not go together."""
+    if junit is not None and not gate_texts:
+        raise UsageError("--junit without --fail-if; its test cases are the gates")
+    if latency is not None and score_columns:
+        raise UsageError("--latency with --score-column; expected files of rankings")
+
+
+def _with_latencies(
+    data: "ReportData", latency: str | None, compared: "ComparedInputs"
+) -> "tuple[ReportData, list[Caution]]":
+    """Return the comparison with the latency of its rankings, where it is given, and cautions."""
+    if latency is None:
+        return data, []
+    files = {} if compared.rankings is None else compared.rankings.files
+    return with_latencies(data, latency, files)
 
 
 def _write_for_ci(

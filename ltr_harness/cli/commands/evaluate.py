@@ -1,6 +1,7 @@
 """`ltr-harness evaluate`: metrics for scores from anywhere."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
   ltr-harness evaluate --data test.txt --scores scores.txt
   ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 --per-query
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
+  ltr-harness evaluate --qrels qrels.txt --run reranked.parquet -m ndcg@10 --latency ms
   ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
   ltr-harness evaluate --data s3://bucket/test/ --scores scores.csv
   ltr-harness evaluate --data logs/ --score-column live --score-column new --sample 100000
@@ -61,6 +63,7 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
     "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
 )
 @options.flag("--common-queries", "Compare the queries that all rankings have.")
+@options.latency
 @click.option(
     "--format",
     "form",
@@ -78,6 +81,7 @@ def command(
     short: bool,
     baseline: str | None,
     common_queries: bool,
+    latency: str | None,
     form: str | None,
     verbose: bool,
     as_json: bool,
@@ -89,6 +93,9 @@ def command(
     number of queries.
     """
     _refuse_contradictions(form, as_json, short, relevant)
+    if latency is not None and (form in ("csv", "trec_eval") or score_columns):
+        other = "--score-column" if score_columns else f"--format {form}"
+        raise UsageError(f"--latency with {other}; expected files of rankings, and a table or JSON")
     source = rankings.RankingSource(**given)
     columns = streams.ScoreColumns.from_options(score_columns, sample, source, baseline)
     if form == "trec_eval":
@@ -104,7 +111,7 @@ def command(
         result, cautions = _evaluate_columns(columns, requested, per_query)
     else:
         result, cautions = _evaluate_files(
-            source, requested, baseline, common_queries, with_audit=form != "csv"
+            source, requested, baseline, common_queries, latency, with_audit=form != "csv"
         )
     _print_result(result, form or "table", per_query, cautions, verbose=verbose)
     return 0
@@ -185,7 +192,7 @@ class _EvaluationResult(NamedTuple):
 
     judgments_file: Path
     rankings: Sequence[_RankingMetrics]
-    compared: "ReportData | None"  # where there are several
+    compared: "ReportData | None"  # where there are several, or a latency
     typed: Mapping[str, str]  # canonical name to the one that was typed
     stream: "StreamEvaluation | None" = None  # where scores are columns of the data
     primary: str = ""  # the metric of its differences
@@ -196,6 +203,7 @@ def _evaluate_files(
     requested: metric_names.NamedMetrics,
     baseline: str | None,
     common_queries: bool,
+    latency: str | None,
     *,
     with_audit: bool,
 ) -> tuple[_EvaluationResult, list[Caution]]:
@@ -210,7 +218,7 @@ def _evaluate_files(
     typed = requested.names(scaled)
     cautions = [*loaded.cautions, *scale_cautions]
     compared = None
-    if not is_single:
+    if not is_single or latency is not None:
         systems = [loaded.system(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
         comparison = ltr_harness.compare(
             *systems,
@@ -219,6 +227,10 @@ def _evaluate_files(
             common_queries=common_queries,
         )
         compared = _report_data(comparison, loaded.judgments_file)
+    if compared is not None and latency is not None:
+        compared, latency_cautions = rankings.with_latencies(compared, latency, loaded.files)
+        cautions += latency_cautions
+    if not is_single:
         cautions += [other_name(text, name) for name, text in typed.items()]
     if with_audit:
         cautions += _audit(loaded.all, evaluations, scaled, primary)
@@ -324,7 +336,7 @@ def _print_tables(result: _EvaluationResult, per_query: bool, verbose: bool) -> 
     if per_query:
         for ranking in result.rankings:
             _print_queries(ranking, with_name=len(result.rankings) > 1)
-    if result.compared is not None:
+    if result.compared is not None and len(result.rankings) > 1:
         from ltr_harness.report.terminal import show
 
         show(result.compared, verbose=verbose)
@@ -333,6 +345,11 @@ def _print_tables(result: _EvaluationResult, per_query: bool, verbose: bool) -> 
         return
     for ranking in result.rankings:
         _print_ranking(ranking, result.typed)
+    if result.compared is not None:
+        from ltr_harness.report.sections.cost import latency_lines
+
+        for line in latency_lines(result.compared):
+            echo(line)
 
 
 def _print_queries(ranking: _RankingMetrics, *, with_name: bool) -> None:
@@ -430,6 +447,8 @@ def _document(result: _EvaluationResult, per_query: bool, cautions: Sequence[Cau
         ranking = result.rankings[0]
         metric, headroom = next(iter(ranking.metrics)), ranking.headroom
         document["headroom"] = None if headroom is None else {"metric": metric, **vars(headroom)}
+        if result.compared is not None:
+            document["latencies"] = [asdict(model_latency) for model_latency in result.compared.latencies]
     elif result.compared is not None:
         from ltr_harness.report.json_document import document as comparison_document
 
