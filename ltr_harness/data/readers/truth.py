@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -216,6 +215,8 @@ class _Join:
     def __init__(
         self, dataset: RankingDataset, truth: JudgmentTable, documents: NDArray[np.str_], *, added: bool
     ) -> None:
+        import pandas as pd  # most rankings are read without it
+
         groups = dataset.groups
         (row_queries, judged_queries), names = _encode_ids(groups.ids, truth.queries)
         (row_documents, judged_documents), document_names = _encode_ids(documents, truth.documents)
@@ -562,6 +563,8 @@ def merge_labels(
 
     Shapes: `documents`, `grades` (n_judgments,).
     """
+    import pandas as pd
+
     table = pd.DataFrame({"document": documents, "grade": grades})
     if rule == "majority":
         sizes = table.groupby(["document", "grade"], as_index=False).size()
