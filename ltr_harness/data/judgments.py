@@ -289,7 +289,7 @@ class Judgments(KeepsArrays):
         if not retrieved.any():
             raise DataError("no row was retrieved; expected at least one candidate")
         out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
-        queries = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)[out]
+        queries = np.searchsorted(self.groups.boundaries, out, side="right") - 1
         subtopics = None if self.subtopics is None else self.subtopics.take(out)
         missed = MissedDocuments(queries, self.labels[out], self.documents_of(out), subtopics)
         groups = QueryGroups.from_counts(self.groups.sum(retrieved, np.int64), self.groups.ids)
@@ -360,7 +360,7 @@ class Judgments(KeepsArrays):
     @cached_property
     def n_relevant(self) -> NDArray[np.int64]:
         """int64 (n_queries,): documents with a label above 0, missed ones included."""
-        return sealed(self.pool.groups.sum(self.pool.compact_labels > 0, np.int64))
+        return self.pool.count_rows(self.pool.label_table > 0)
 
     @property
     def without_relevant(self) -> NDArray[np.bool_]:
@@ -420,10 +420,14 @@ class Judgments(KeepsArrays):
         """Results of `count_rows` by the flags of grades."""
         return {}
 
-    @property
+    @cached_property
     def distinct_labels(self) -> NDArray[np.float64]:
         """Each different one, ascending."""
-        return np.unique(self.compact_labels).astype(np.float64)
+        if self.grades is None:
+            return sealed(np.unique(self.labels))
+        occurs = np.zeros(self.grades.largest + 1, dtype=bool)
+        occurs[self.grades.of_row] = True
+        return sealed(np.flatnonzero(occurs).astype(np.float64))
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """The ids of the given rows; None where rows have none.

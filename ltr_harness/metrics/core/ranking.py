@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.arrays import Bools, Floats, Ints
@@ -122,6 +123,12 @@ class RowRanker:
         new = np.flatnonzero(tied & ~self._ordered)
         if not new.size:
             return
+        self._ordered[new] = True
+        grades, boundaries = self._judgments.grades, self._judgments.groups.boundaries
+        if grades is not None and self._ties in ("expected", "worst", "best"):
+            best = self._ties == "best"
+            _order_by_grade(boundaries, grades.of_row, grades.largest, best, new, self._tie_order)
+            return
         groups, rows = self._judgments.groups.take(new)
         order = rows
         if self._ties != "stable":
@@ -136,7 +143,34 @@ class RowRanker:
                 key[np.argsort(texts, kind="stable")] = -np.arange(texts.size)
             order = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
         self._tie_order[rows] = order
-        self._ordered[new] = True
+
+
+@compiled
+def _order_by_grade(
+    boundaries: Ints,  # (n_queries + 1,)
+    grade: NDArray[np.uint8],  # (n_rows,)
+    largest: int,
+    best: bool,
+    queries: Ints,  # (n_tied,)
+    order: Ints,  # (n_rows,)
+) -> None:
+    """Sort the rows of some queries by grade, ascending, or the `best` first; equal grades stay in row order."""
+    places = np.empty(largest + 1, dtype=np.int64)
+    for query in queries:
+        places[:] = 0
+        for row in range(boundaries[query], boundaries[query + 1]):
+            places[grade[row]] += 1
+        first = boundaries[query]
+        for i in range(places.size):
+            next_grade = i
+            if best:
+                next_grade = largest - i
+            size = places[next_grade]
+            places[next_grade] = first
+            first += size
+        for row in range(boundaries[query], boundaries[query + 1]):
+            order[places[grade[row]]] = row
+            places[grade[row]] += 1
 
 
 # How a query's best K rows are found, without a branch that the processor could mispredict:
