@@ -135,11 +135,7 @@ class Watching(StoppingCallback):
         self._data: dict[str, Any] = {}
         if self._given == {}:
             raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
-        self._follow(None if patience is None else rule)
-
-    def _follow(self, rule: StoppingRule | None) -> None:
-        """Stop by a rule, or never, and begin with an empty evaluation log."""
-        self._rule = rule
+        self._rule = None if patience is None else rule
         if self._given:
             self._choose(self._given, list(self._given))
         self._forget()
@@ -302,8 +298,11 @@ def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Me
         metrics: to watch.
         options: further arguments of the watch.
     """
-    watch = kind(*metrics, patience=None, every=1 if rule is None else rule.every, **options)
-    watch._follow(rule)
+    if rule is None:
+        return kind(*metrics, patience=None, **options)
+    watch = kind(*metrics, patience=rule.patience, min_delta=rule.min_delta, every=rule.every, **options)
+    watch._rule = rule  # with the options that a watch has no argument for
+    watch._forget()
     return watch
 
 
