@@ -35,7 +35,7 @@ _ISO = rf"{_WEEK}|^ *(?:\d{{4}}(?:-\d\d)?|(?:{_DAY})(?:{_CLOCK}(?:{_ZONE})?)?)$"
 _NO_TIME = "holds text that is not a time: {}"
 _ISO_8601 = "ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z"
 _CONVERT = (
-    "convert them, in pandas by `pd.to_datetime(frame[column]).dt.strftime('%Y-%m-%dT%H:%M:%S')`, and leave missing "
+    "convert them, in pandas by `pd.to_datetime(frame[{}]).dt.strftime('%Y-%m-%dT%H:%M:%S')`, and leave missing "
     "times empty"
 )
 
@@ -176,7 +176,7 @@ def _refuse(
     bad: NDArray[np.bool_],  # (n,)
     found: str,  # with {} for the value
     expected: str,
-    cure: str = "",
+    cure: str = "",  # with {} for the column's name
 ) -> None:
     """Raise DataError for the first of the bad cells, where there are any."""
     if not bad.any():
@@ -189,7 +189,7 @@ def _refuse(
     value = value if len(value) <= _QUOTED else value[:_QUOTED] + "…"
     such = f" ({n:,} such)" if n > 1 else ""
     location = f"column {name!r}" if place is None else f"{place(row)}: column {name!r}"
-    raise DataError.at(location, found.format(repr(value)) + such, expected, cure)
+    raise DataError.at(location, found.format(repr(value)) + such, expected, cure.format(repr(name)))
 
 
 def local_days(moments: Nanoseconds, timezone: str) -> Nanoseconds:

@@ -11,7 +11,7 @@ ROLES = {
     "query": (
         "query_id", "qid", "query", "srch_id", "search_id", "search_group_id", "search_group",
         "query_group_id", "query_group", "request_id", "session_id", "session", "clickout_id", "race_id",
-        "group_id", "group",
+        "impression_id", "group_id", "group",
     ),
     "label": (
         "label", "relevance", "rel", "grade", "judgment", "rating", "relevance_label", "relevance_grade",

@@ -439,6 +439,11 @@ class TableColumns:
         if not rows.size:
             return
         values = values_shown(columns[name].take(rows[:_LOOKED_AT]))
+        if None in values:  # among numbers, `NULL` and `nan` of a text file are empty
+            texts = values_shown(self.table.read([], [name])[name].take(rows[:_LOOKED_AT]))
+            for number, text in enumerate(texts):
+                if values[number] is None:
+                    values[number] = text
         place = self.table.place(int(rows[0]))
         self.problems.append(column_problem(place, name, values, rows.size, expected))
 

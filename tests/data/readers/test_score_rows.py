@@ -37,6 +37,7 @@ NAMES = [
     ("Query-ID", "corpus-id"),
     ("srch_id", "sku"),
     ("session_id", "item_id"),
+    ("impression_id", "item_id"),
 ]
 
 

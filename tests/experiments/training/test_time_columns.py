@@ -84,7 +84,7 @@ def test_data_split_by_the_query(tmp_path: Path) -> None:
 
 
 NO_TIMES = {
-    "US dates": (DAYS.strftime("%m/%d/%Y").tolist(), "holds text that is not a time: '01/01/2024'"),
+    "US dates": (DAYS.strftime("%m/%d/%Y").tolist(), r"not a time: '01/01/2024'.*to_datetime\(frame\['day'\]\)"),
     "NaT": (["NaT", *DAYS[1:].strftime("%Y-%m-%d")], "holds text that is not a time: 'NaT'"),
     "nan": (["nan", *DAYS[1:].strftime("%Y-%m-%d")], "holds text that is not a time: 'nan'"),
     "nothing": (["", *DAYS[1:].strftime("%Y-%m-%d")], "day"),
