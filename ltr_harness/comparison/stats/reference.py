@@ -9,7 +9,7 @@ so coarse that every sum is an integer below 2**53: without rounding error in wh
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,14 @@ from ltr_harness._util.compiled import compiled
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.data.arrays import Bools, Floats, Ints
 
-Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 EXACT_UP_TO = 16  # non-zero differences: 65,536 sign patterns, no more work than drawing 10,000
 _BLOCK_VALUES = 1 << 22  # of a block of draws: 32 MB as float64
 _BLOCK_SIGNS = 1 << 25  # of a block of draws: 4 MB as bits
-_BYTES_AT_ONCE = 32  # of a draw: a table of what every byte adds, 256 kB for four columns, stays in the cache
+_COLUMNS_AT_ONCE = (
+    16  # that are flipped: a table of what every byte of a word adds to them, 256 kB, stays in the cache
+)
 _SPARSE = 0.6  # share of all rows and columns: below it, the signs of each part are put side by side
 _MANTISSA = 52
 _CURVED = 0.01  # sd of skewness under flips, from which on it is computed draw by draw
@@ -53,99 +55,108 @@ def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = No
     `defined` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
     """
     n, m = grid.shape
-    words = -(-n // 64)
+    n_words = -(-n // 64)
     generator = np.random.PCG64(seed)
-    values = np.ascontiguousarray(grid.T)
     groups = []
     if defined is not None and np.count_nonzero(defined) <= _SPARSE * defined.size:
         groups = _columns_by_rows(defined)
-    parts = [(rows, columns, np.ascontiguousarray(values[columns][:, rows])) for rows, columns in groups]
+    parts = [(rows, columns, _padded(grid[np.ix_(rows, columns)])) for rows, columns in groups]
+    whole = None if parts else _padded(grid)
     size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
     for block in _blocks(size, draws):
-        raw = generator.random_raw(block * words).astype("<u8", copy=False).view(np.uint8)
-        signs = raw.reshape(block, words * 8)
-        sums = np.zeros((m, block))
-        if not parts:
-            _add_flipped(signs, values, sums)
-        else:
-            signs_of_rows = transpose_bits(signs)  # (8 bytes, block / 8): the signs of each row
-            for rows, columns, part in parts:
-                part_sums = np.zeros((columns.size, block))
-                _add_flipped(transpose_bits(signs_of_rows[rows])[:block], part, part_sums)
-                sums[columns] = part_sums
+        words = np.ascontiguousarray(generator.random_raw(block * n_words).reshape(block, n_words).T)
+        sums = np.empty((m, block))
+        if whole is not None:
+            _write_flipped(words, whole, sums)
+        for rows, columns, part in parts:
+            part_words = np.zeros((-(-rows.size // 64), block), dtype=np.uint64)
+            _copy_signs(words, rows, part_words)
+            part_sums = np.empty((columns.size, block))
+            _write_flipped(part_words, part, part_sums)
+            sums[columns] = part_sums
         yield sums.T
 
 
 def _columns_by_rows(defined: Bools) -> list[tuple[Ints, Ints]]:
     """Return columns that are defined in the same rows, with these rows."""
-    _, group_of = np.unique(np.packbits(defined, axis=0), axis=1, return_inverse=True)
-    groups = (np.flatnonzero(group_of == group) for group in range(int(group_of.max(initial=-1)) + 1))
+    first, group_of = distinct_columns(np.packbits(defined, axis=0))
+    groups = (np.flatnonzero(group_of == group) for group in range(first.size))
     return [(np.flatnonzero(defined[:, columns[0]]), columns) for columns in groups]
 
 
-def transpose_bits(bits: Bytes) -> Bytes:
-    """Return the transpose of a matrix of bits, eight to a byte, the highest first; rows end in zeros.
+def distinct_columns(matrix: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the place of the first of each kind of column, and (m,) the number of each column's kind."""
+    first: dict[bytes, int] = {}
+    columns = [column.tobytes() for column in matrix.T]
+    for place, column in enumerate(columns):
+        first.setdefault(column, place)
+    number = {column: kind for kind, column in enumerate(first)}
+    return (
+        np.array(list(first.values()), dtype=np.int64),
+        np.array([number[column] for column in columns], dtype=np.int64),
+    )
 
-    NumPy, which unpacks them, takes twenty times as long.
+
+def _padded(values: Floats) -> Floats:
+    """Return (n, m) values with zeros up to whole words of signs, and to as many columns as are flipped at once."""
+    n, m = values.shape
+    return np.pad(values, ((0, -n % 64), (0, -m % _COLUMNS_AT_ONCE)))
+
+
+@compiled
+def _copy_signs(words: Words, rows: Ints, out: Words) -> None:
+    """Write the signs of some rows, as if there were no others: (n / 64, draws) words to zeros of that form.
+
+    Row r has bit r % 64 ^ 7 of its word: bytes from the low end, in each the highest bit first.
     """
-    rows, width = bits.shape
-    out = np.zeros((8 * width, -(-rows // 8)), dtype=np.uint8)
-    _transpose_bits(bits, out)
-    return out
+    for place in range(rows.size):
+        row = rows[place]
+        bit, new_bit = np.uint64(row % 64 ^ 7), np.uint64(place % 64 ^ 7)
+        for draw in range(words.shape[1]):
+            out[place // 64, draw] |= (words[row // 64, draw] >> bit & np.uint64(1)) << new_bit
 
 
 @compiled
-def _transpose_bits(bits: Bytes, out: Bytes) -> None:
-    """Transpose eight by eight bits at a time, in a word: swap single bits, pairs and fours across its diagonal."""
-    rows, width = bits.shape
-    for i in range(out.shape[1]):
-        for j in range(width):
-            word = np.uint64(0)
-            for row in range(8 * i, min(8 * i + 8, rows)):
-                word |= np.uint64(bits[row, j]) << np.uint64(56 - 8 * (row - 8 * i))
-            for shift, mask in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0)):
-                swapped = (word ^ (word >> np.uint64(shift))) & np.uint64(mask)
-                word ^= swapped ^ (swapped << np.uint64(shift))
-            for row in range(8):
-                out[8 * j + row, i] = np.uint8((word >> np.uint64(56 - 8 * row)) & np.uint64(255))
+def _write_flipped(words: Words, values: Floats, sums: Floats) -> None:
+    """Write (m, draws) sums of padded values under (n / 64, draws) words of signs, by the bytes of a word."""
+    table = np.zeros((8, 256, _COLUMNS_AT_ONCE))
+    for first in range(0, len(sums), _COLUMNS_AT_ONCE):
+        flipped = np.zeros((words.shape[1], _COLUMNS_AT_ONCE))
+        for number in range(len(words)):
+            block = values[64 * number : 64 * number + 64, first : first + _COLUMNS_AT_ONCE]
+            _fill_table(block, table)
+            for draw in range(words.shape[1]):
+                word, total = words[number, draw], flipped[draw]
+                byte_1, byte_2 = table[0, word & 255], table[1, word >> 8 & 255]
+                byte_3, byte_4 = table[2, word >> 16 & 255], table[3, word >> 24 & 255]
+                byte_5, byte_6 = table[4, word >> 32 & 255], table[5, word >> 40 & 255]
+                byte_7, byte_8 = table[6, word >> 48 & 255], table[7, word >> 56 & 255]
+                for column in range(_COLUMNS_AT_ONCE):
+                    total[column] += (
+                        byte_1[column]
+                        + byte_2[column]
+                        + byte_3[column]
+                        + byte_4[column]
+                        + (byte_5[column] + byte_6[column] + byte_7[column] + byte_8[column])
+                    )
+        for column in range(min(_COLUMNS_AT_ONCE, len(sums) - first)):
+            for draw in range(words.shape[1]):
+                sums[first + column, draw] = flipped[draw, column]
 
 
 @compiled
-def _add_flipped(signs: Bytes, values: Floats, sums: Floats) -> None:
-    """Add (m, n) values to (m, block) sums under (block, n / 8) signs, eight at a time by the byte of their signs."""
-    m, n = values.shape
-    table = np.zeros((_BYTES_AT_ONCE, 256, 4))
-    for first in range(0, m, 4):
-        width = min(4, m - first)
-        for start in range(0, -(-n // 8), _BYTES_AT_ONCE):
-            stop = min(start + _BYTES_AT_ONCE, -(-n // 8))
-            for place in range(start, stop):
-                for column in range(width):
-                    block = values[first + column, 8 * place : 8 * place + 8]
-                    table[place - start, 0, column] = 0.0
-                    for value in block:  # not `own.sum()`, whose code has numba import SciPy's linear algebra
-                        table[place - start, 0, column] -= value
-                    for bit in range(8):
-                        value = block[7 - bit] if 7 - bit < len(block) else 0.0
-                        for byte in range(1 << bit):
-                            table[place - start, byte + (1 << bit), column] = (
-                                table[place - start, byte, column] + 2 * value
-                            )
-            for draw in range(len(signs)):
-                sum_1 = sum_2 = sum_3 = sum_4 = 0.0
-                for place in range(stop - start):
-                    byte = signs[draw, start + place]
-                    sum_1 += table[place, byte, 0]
-                    sum_2 += table[place, byte, 1]
-                    sum_3 += table[place, byte, 2]
-                    sum_4 += table[place, byte, 3]
-                sums[first, draw] += sum_1
-                if width > 1:
-                    sums[first + 1, draw] += sum_2
-                if width > 2:
-                    sums[first + 2, draw] += sum_3
-                if width > 3:
-                    sums[first + 3, draw] += sum_4
+def _fill_table(values: Floats, table: Floats) -> None:
+    """Write what every byte of a word of signs adds to each column, (8, 256, columns), of 64 rows of values."""
+    for place in range(8):
+        for column in range(_COLUMNS_AT_ONCE):
+            table[place, 0, column] = 0.0
+            for row in range(8 * place, 8 * place + 8):
+                table[place, 0, column] -= values[row, column]
+        for bit in range(8):
+            for byte in range(1 << bit):
+                for column in range(_COLUMNS_AT_ONCE):
+                    value = 2 * values[8 * place + 7 - bit, column]
+                    table[place, byte + (1 << bit), column] = table[place, byte, column] + value
 
 
 def half_of_flipped_sums(grid: Floats) -> Floats:
@@ -342,8 +353,8 @@ def flipped_counts(sample: ClusterSums) -> tuple[Floats, Ints]:
     if (sample.counts == sample.counts[:, :1]).all():  # no value is undefined: spares a sort of whole columns
         first, which = np.zeros(1, dtype=np.int64), np.zeros(sample.counts.shape[1], dtype=np.int64)
     else:
-        _, first, which = np.unique(sample.counts, axis=1, return_index=True, return_inverse=True)
-    counts, which = sample.counts[:, first], which.reshape(-1)
+        first, which = distinct_columns(sample.counts)
+    counts = sample.counts[:, first]
     if sample.one_value_per_unit:
         return counts, which[None]
     w, k = sample.weights[:, first], counts.shape[1]

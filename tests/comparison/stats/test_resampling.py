@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.comparison.stats.reference import (
+    distinct_columns,
     flipped_sums,
     half_of_flipped_sums,
     on_grid,
-    transpose_bits,
     uniform_below,
 )
 
@@ -38,8 +38,8 @@ def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -
 
 
 @given(
-    n=st.integers(1, 90),
-    m=st.integers(1, 9),
+    n=st.integers(1, 200),
+    m=st.integers(1, 40),
     draws=st.integers(1, 40),
     parts=st.integers(1, 5),
     seed=st.integers(0, 9),
@@ -54,12 +54,12 @@ def test_slices_have_the_signs_of_the_whole(n: int, m: int, draws: int, parts: i
     np.testing.assert_array_equal(divided, whole)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (8, 1), (13, 5), (64, 8)])
-def test_bits_turned_stand_in_rows_that_were_columns(shape: tuple[int, int]) -> None:
-    bits = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
-    found = np.unpackbits(transpose_bits(bits), axis=1)
-    np.testing.assert_array_equal(found[:, : shape[0]], np.unpackbits(bits, axis=1).T)
-    assert not found[:, shape[0] :].any()
+def test_equal_columns_are_of_one_kind() -> None:
+    matrix = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    first, which = distinct_columns(matrix)
+    assert (first.tolist(), which.tolist()) == ([0, 1, 3], [0, 1, 0, 2])
+    first, which = distinct_columns(matrix[:, :0])
+    assert (first.tolist(), which.tolist()) == ([], [])
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(10, [7]), (40, [2, 2, 2, 1]), (200, [1] * 7)])
