@@ -347,17 +347,22 @@ class Contrast:
     queries: Bools | None = None  # (n_queries,) which of them; None for all
 
     def values(self) -> tuple[Floats, Floats]:
-        """(seeds, n_queries) of the model and of the other, NaN where a query is not among them."""
-        sides = self.model.values[self.metric], self.other.values[self.metric]
+        """(seeds, n_kept) of the model and of the other, of the queries that are among them."""
+        model_values, other_values = self.model.values[self.metric], self.other.values[self.metric]
         if self.queries is None:
-            return sides
-        model_values, other_values = (np.where(self.queries, side, np.nan) for side in sides)
-        return model_values, other_values
+            return model_values, other_values
+        return model_values[:, self.queries], other_values[:, self.queries]
+
+    def weights(self, sampling: Sampling) -> Floats | None:
+        """(n_kept,): how much each of these queries counts; None where every query counts once."""
+        if sampling.weights is None or self.queries is None:
+            return sampling.weights
+        return sampling.weights[self.queries]
 
     def differences(self) -> Floats:
         """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
-        model_values, other_values = self.values()
-        return paired_differences(model_values.mean(axis=0), other_values.mean(axis=0))
+        ((model_means, other_means),) = seed_means([self])
+        return paired_differences(model_means, other_means)
 
 
 def seed_means(cells: Sequence[Contrast]) -> list[tuple[Floats, Floats]]:
@@ -392,9 +397,9 @@ def mean_differences(
     if not cells:
         return []
     tested = _TestedFamilies.of([cells], directions, method, sampling)
-    n = tested.table.moments.n
+    n = np.count_nonzero(~np.isnan(tested.table.d), axis=0).tolist()
     return [
-        MeanDifference(int(n[j]), *tested.table.means(j), difference)
+        MeanDifference(n[j], *tested.table.means(j), difference)
         for j, difference in enumerate(tested.differences)
     ]
 
@@ -428,7 +433,7 @@ def contrast(
             **vars(difference),
             **table.description(j, higher[j]),
             detectable=detectable,
-            seed_agreement=seed_agreement(*cell.values(), sampling.weights),
+            seed_agreement=seed_agreement(*cell.values(), cell.weights(sampling)),
             p_equivalence=float(results.p_equivalence[j]),
         )
         if seeds[j] is not None:
@@ -556,9 +561,9 @@ class _DifferenceTable:
 
     def means(self, j: int) -> tuple[float, float]:
         """Return the means of the two models over the queries that both have."""
-        sides = np.column_stack(self.sides[j])
-        is_defined = ~np.isnan(self.d[:, [j]])
-        model_mean, other_mean = self.sampling.means(np.where(is_defined, sides, np.nan)).tolist()
+        defined = np.flatnonzero(~np.isnan(self.d[:, j]))
+        sides = np.column_stack([side[defined] for side in self.sides[j]])
+        model_mean, other_mean = self.sampling.take(defined).means(sides).tolist()
         return model_mean, other_mean
 
 
@@ -593,7 +598,7 @@ def method_difference_of(
     if components is None:
         return None
     methods = components.difference_at(components.n, components.seeds)
-    if sample.columns(slice(j, j + 1)).one_value_per_unit:  # whatever units other columns have
+    if sample.largest_counts[j] <= 1:  # whatever units other columns have
         return methods
     by_query = components.of_query(components.seeds) / components.n
     of_seeds = max(methods.standard_error**2 - by_query, 0.0)
@@ -628,7 +633,7 @@ def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | No
         *cell.values(),
         one_fixed=not cell.model.seeded,
         other_fixed=not cell.other.seeded,
-        weights=sampling.weights,
+        weights=cell.weights(sampling),
     )
 
 

@@ -100,12 +100,19 @@ class ClusterSums:
     @cached_property
     def effective_units(self) -> Floats:
         """(m,): how many units of equal weight would tell as much."""
+        if self.one_value_per_unit:
+            return self.units.astype(np.float64)
         return np.array([effective_number(column) for column in self.counts.T])
 
     @cached_property
     def one_value_per_unit(self) -> bool:
         """True where no unit has more than one value."""
-        return bool(self.counts.max(initial=0.0) <= 1)
+        return bool(self.largest_counts.max(initial=0.0) <= 1)
+
+    @cached_property
+    def largest_counts(self) -> Floats:
+        """(m,): how many values the largest unit has."""
+        return np.asarray(self.counts.max(axis=0, initial=0.0))
 
     @cached_property
     def mean(self) -> Floats:
@@ -129,8 +136,11 @@ class ClusterSums:
 
     @cached_property
     def weights(self) -> Floats:
-        """(G, m): by which squares are multiplied in the variance, 1 / (1 - n_g / n) (CR2)."""
+        """(G, m): by which squares are multiplied in the variance, 1 / (1 - n_g / n) (CR2); any where those are 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
+            if self.one_value_per_unit:
+                of_one_value = np.where(self.n > 1, 1 / (1 - 1 / self.n), 0.0)
+                return np.broadcast_to(of_one_value, self.counts.shape)
             return np.where(self.counts < self.n, 1 / (1 - self.counts / self.n), 0.0)
 
     @cached_property

@@ -61,13 +61,13 @@ def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = No
     if defined is not None and np.count_nonzero(defined) <= _SPARSE * defined.size:
         groups = _columns_by_rows(defined)
     parts = [(rows, columns, _padded(grid[np.ix_(rows, columns)])) for rows, columns in groups]
-    whole = None if parts else _padded(grid)
+    padded_grid = None if parts else _padded(grid)
     size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
     for block in _blocks(size, draws):
         words = np.ascontiguousarray(generator.random_raw(block * n_words).reshape(block, n_words).T)
         sums = np.empty((m, block))
-        if whole is not None:
-            _write_flipped(words, whole, sums)
+        if padded_grid is not None:
+            _write_flipped(words, padded_grid, sums)
         for rows, columns, part in parts:
             part_words = np.zeros((-(-rows.size // 64), block), dtype=np.uint64)
             _copy_signs(words, rows, part_words)
@@ -110,10 +110,12 @@ def _copy_signs(words: Words, rows: Ints, out: Words) -> None:
     Row r has bit r % 64 ^ 7 of its word: bytes from the low end, in each the highest bit first.
     """
     for place in range(rows.size):
-        row = rows[place]
-        bit, new_bit = np.uint64(row % 64 ^ 7), np.uint64(place % 64 ^ 7)
+        bit, new_bit = rows[place] % 64 ^ 7, place % 64 ^ 7
+        sign = np.uint64(1) << np.uint64(bit)
+        left, right = np.uint64(max(new_bit - bit, 0)), np.uint64(max(bit - new_bit, 0))
+        old, new = words[rows[place] // 64], out[place // 64]
         for draw in range(words.shape[1]):
-            out[place // 64, draw] |= (words[row // 64, draw] >> bit & np.uint64(1)) << new_bit
+            new[draw] |= (old[draw] & sign) >> right << left
 
 
 @compiled
@@ -253,10 +255,11 @@ class Flips:
         self._differing = self._grid[differing]
         self.is_among_draws = self.exact and observed is None
         self.observed = self._observed(estimate, adjust_skewness) if observed is None else observed
+        self.least = t_of_normal(self.observed * (1 - SAME_SUM), self._df)
 
     def _observed(self, estimate: LinearCombination, adjust_skewness: bool) -> Floats:
-        """Return the estimate's own statistics, (m,)."""
-        observed = self._statistics(self._grid.sum(axis=0)[:, None])[:, 0]
+        """Return the normal deviates of the estimate's own statistics, (m,)."""
+        observed = self.normal(self._statistics(self._grid.sum(axis=0)[:, None])[:, 0])
         if adjust_skewness:  # which matters to what was observed also where it does not to the draws
             is_straight = (self._at[:, :, 3] < 0).all(axis=0) & (estimate.error**2 > 0)
             straight = np.flatnonzero(is_straight)
@@ -274,12 +277,27 @@ class Flips:
         self, about_mean: "AboutMean", draws: int, seed: int
     ) -> Iterator[tuple[Floats, Floats]]:
         """Yield the statistics about 0 and those about the mean, under the same patterns, (m, block) each."""
-        columns_at, df = self._at, self._df
         for sums in self._sums(draws, seed):
-            out = np.empty((columns_at.shape[1], sums.shape[1]))
-            centred = about_mean.sums(sums * self._unit[:, None])
-            _studentise(centred, np.ones(len(centred)), about_mean.facts, columns_at, df, out)
+            out = np.empty((self._at.shape[1], sums.shape[1]))
+            centred = about_mean.sums(sums, self._unit)
+            _studentise(centred, np.ones(len(centred)), about_mean.facts, self._at, out)
             yield self._statistics(sums), out
+
+    def normal(self, statistics: Floats) -> Floats:
+        """Return the normal deviates of the columns' statistics, (m,), by their degrees of freedom."""
+        deviates = np.empty((statistics.size, 1))
+        for j, (statistic, df) in enumerate(zip(statistics, self._df, strict=True)):
+            _write_normal(statistic[None], df, deviates[j])
+        return deviates[:, 0]
+
+    def largest(self, block: Floats) -> Floats:
+        """Return the largest normal deviate of all columns under each pattern, (block,)."""
+        largest = np.zeros(block.shape[1])
+        for df in np.unique(self._df):  # it grows with the statistic: that of the largest is the largest
+            deviates = np.empty(block.shape[1])
+            _write_normal(block[self._df == df].max(axis=0), df, deviates)
+            np.maximum(largest, deviates, out=largest)
+        return largest
 
     def _sums(self, draws: int, seed: int) -> Iterator[Floats]:
         """Yield flipped sums in whole units, (columns, block)."""
@@ -291,7 +309,7 @@ class Flips:
 
     def _statistics(self, sums: Floats) -> Floats:
         out = np.empty((self._at.shape[1], sums.shape[1]))
-        _studentise(sums, self._unit, self._facts, self._at, self._df, out)
+        _studentise(sums, self._unit, self._facts, self._at, out)
         return out
 
 
@@ -342,10 +360,12 @@ class AboutMean:
         part = _part(centred, centred.sums / scale, 1.0, adjust_skewness=False)
         return cls(np.nan_to_num(sample.mean) / scale, counts, part.facts[None])
 
-    def sums(self, sums: Floats) -> Floats:
-        """Return the sums about the mean, (k m, block), from those about 0 and of counts, (columns, block)."""
+    def sums(self, sums: Floats, unit: Floats) -> Floats:
+        """Return the sums about the mean, (k m, block), from those about 0 and of counts, (columns, block) in units."""
         k, m = self.counts.shape
-        return sums[: k * m] - np.tile(self.mean, k)[:, None] * sums[self.counts.ravel()]
+        out = np.empty((k * m, sums.shape[1]))
+        _centre(sums, unit, np.tile(self.mean, k), self.counts.ravel(), out)
+        return out
 
 
 def flipped_counts(sample: ClusterSums) -> tuple[Floats, Ints]:
@@ -381,11 +401,11 @@ def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: boo
     with np.errstate(invalid="ignore", divide="ignore"):
         small = np.where(units > 1, (units / (units - 1)) ** 1.5, 0.0)
         wide = np.where(units > 1, units / (units - 1), 0.0)
-        cubes = squares * sums
-        spread = squares.sum(axis=0)
-        curved = np.sqrt((cubes**2).sum(axis=0)) > _CURVED * spread**1.5
     counts = sample.counts
-    terms = (w * squares, w * counts**2, counts * squares, counts**3)
+    if sample.one_value_per_unit:  # which is its own square and cube
+        terms = w * squares, w * counts, squares, counts
+    else:
+        terms = w * squares, w * counts**2, counts * squares, counts**3
     facts = np.stack([n, *(term.sum(axis=0) for term in terms), small, np.full(m, factor), wide], axis=1)
     columns_at = np.full((m, 4), -1, dtype=np.int64)
     columns_at[:, 0] = np.arange(m)
@@ -395,6 +415,8 @@ def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: boo
         flipped += [w * counts * sums, counts**2 * sums]
         defined += [defined[0], defined[0]]
     if adjust_skewness:
+        cubes = squares * sums
+        curved = np.sqrt((cubes**2).sum(axis=0)) > _CURVED * squares.sum(axis=0) ** 1.5
         which = np.flatnonzero(curved)
         columns_at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
@@ -420,6 +442,14 @@ def _side_by_side(parts: Sequence[_FlippedSample]) -> tuple[Floats, Bools, Ints]
 
 
 @compiled
+def _centre(sums: Floats, unit: Floats, mean: Floats, counts: Ints, out: Floats) -> None:
+    """Write the sums, in units, less the mean of each column times the sum of its counts."""
+    for j in range(len(out)):
+        for b in range(out.shape[1]):
+            out[j, b] = sums[j, b] * unit[j] - mean[j] * (sums[counts[j], b] * unit[counts[j]])
+
+
+@compiled
 def _studentise(
     sums: Floats,  # (columns, block) flipped sums in whole units
     unit: Floats,  # (columns,) the size of one
@@ -427,10 +457,9 @@ def _studentise(
     # sample, and of an even sample w
     facts: Floats,
     columns_at: NDArray[np.int64],  # (parts, m, 4), see `_Part`
-    dfs: Floats,  # (m,) degrees of freedom
     out: Floats,  # (m, block), written
 ) -> None:
-    """Compute the statistic of each column under each pattern."""
+    """Compute the statistic of each column under each pattern: the size of Hall's transformation of Student's t."""
     parts, m = columns_at.shape[0], columns_at.shape[1]
     for j in range(m):
         bent = False
@@ -441,8 +470,6 @@ def _studentise(
                 flat += facts[s, j, 6] ** 2 * facts[s, j, 1] / facts[s, j, 0] ** 2
         rounded = flat * _ROUNDED_VARIANCE
         flat = flat * 1e-12
-        df = dfs[j]
-        shrink = (8 * df + 1) / (8 * df + 3)
         for b in range(sums.shape[1]):
             mean = variance = third_cumulant = 0.0
             for s in range(parts):
@@ -481,7 +508,15 @@ def _studentise(
                 skewness = third_cumulant / variance**1.5
             t = mean / np.sqrt(variance) if variance > 0 else 0.0
             h = t + skewness * t * t / 3 + skewness * skewness * t * t * t / 27 + skewness / 6
-            out[j, b] = shrink * np.sqrt(df * np.log1p(h * h / df))
+            out[j, b] = abs(h)
+
+
+@compiled
+def _write_normal(t: Floats, df: float, out: Floats) -> None:
+    """Write `normal_of_t` of (block,) statistics, with the logarithm that all machines share."""
+    shrink = (8 * df + 1) / (8 * df + 3)
+    for b in range(t.size):
+        out[b] = shrink * np.sqrt(df * np.log1p(t[b] * t[b] / df))
 
 
 class Resamples:
@@ -495,6 +530,7 @@ class Resamples:
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.where(sample.mean == 0, 0.0, np.abs(sample.mean) / sample.error)
         self.observed = np.minimum(normal_of_t(np.minimum(t, 1e100), sample.df), 1e100)
+        self.least = self.observed * (1 - SAME_SUM)
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """Yield the statistics of resamples, (m, block)."""
@@ -515,6 +551,14 @@ class Resamples:
                 t = np.where(mean == 0, 0.0, np.abs(mean) / np.sqrt(variance))
             t = np.where(np.isnan(t), 0.0, np.minimum(t, 1e100))
             yield np.minimum(normal_of_t(t, sample.df), 1e100).T
+
+    def normal(self, statistics: Floats) -> Floats:
+        """Return the statistics, (m,): they are normal deviates."""
+        return statistics
+
+    def largest(self, block: Floats) -> Floats:
+        """Return the largest statistic of all columns in each resample, (block,)."""
+        return np.asarray(block.max(axis=0, initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -558,11 +602,10 @@ def tails_of_both(
 
 def _tails(drawn: Flips | Resamples, blocks: Iterable[tuple[Floats, ...]]) -> list[Tail]:
     """Return each kind of block's tail, beside the same observed statistics."""
-    least = drawn.observed * (1 - SAME_SUM)
     reached, highest = [], []
     for kinds in blocks:
-        reached.append([np.count_nonzero(block >= least[:, None], axis=1) for block in kinds])
-        highest.append([block.max(axis=0, initial=0.0) for block in kinds])
+        reached.append([np.count_nonzero(block >= drawn.least[:, None], axis=1) for block in kinds])
+        highest.append([drawn.largest(block) for block in kinds])
     times, added = _counting(drawn)
     tails = []
     for reached_in_blocks, highest_in_blocks in zip(
@@ -582,7 +625,7 @@ def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> 
     if allowed < 0:
         return np.full(len(every), np.inf)
     place = every.shape[1] - 1 - allowed
-    return np.partition(every, place, axis=1)[:, place] / (1 - SAME_SUM)
+    return drawn.normal(np.partition(every, place, axis=1)[:, place]) / (1 - SAME_SUM)
 
 
 def _counting(drawn: Flips | Resamples) -> tuple[int, int]:
