@@ -27,7 +27,7 @@ from ltr_harness._util.compiled import compiled, compiled_vectorized
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, judgments_of_sets, match_judgments
-from ltr_harness.data.arrays import A, Floats, sealed
+from ltr_harness.data.arrays import Floats, read_only
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import check_scores
 from ltr_harness.errors import DataError, MetricError
@@ -211,20 +211,15 @@ def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "KernelForm":
     worth_of_rows, scale, rank_worth = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
     return KernelForm(
         FORMS[change.form],
-        _read_only(worth_of_rows),
-        _read_only(scale),
-        _read_only(rank_worth),
-        _read_only(table_at),
-        _read_only(depth),
+        read_only(worth_of_rows),
+        read_only(scale),
+        read_only(rank_worth),
+        read_only(table_at),
+        read_only(depth),
         parameter,
-        _read_only(by_distance),
-        _read_only(boundaries),
+        read_only(by_distance),
+        read_only(boundaries),
     )
-
-
-def _read_only(array: A) -> A:
-    """Return a read-only view: numba compiles a kernel once more, for seconds, where an array can be written to."""
-    return sealed(array.view())
 
 
 def _changes_by_function(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> Floats:
@@ -245,7 +240,7 @@ class _QueryBlock:
         self._form = _form(self._change, judgments.groups.boundaries)
         self._ranker = RowRanker(judgments, "stable", None)
         self._pairs = PairWeights(
-            _read_only(np.ones(judgments.groups.n_queries) if weights is None else weights),
+            read_only(np.ones(judgments.groups.n_queries) if weights is None else weights),
             objective.truncation_level,
             float(objective.sigma),
             objective.norm,

@@ -30,6 +30,15 @@ def sealed(array: A) -> A:
     return array
 
 
+def read_only(array: A) -> A:
+    """Return a read-only view.
+
+    Given to a kernel whether or not its owner may write: numba compiles the kernel again, for seconds, where one call's
+    array can be written to and another's cannot.
+    """
+    return sealed(array.view())
+
+
 def keep_array(values: A) -> A:
     """Return an array that does not change: itself where nobody can write to its memory, else a read-only copy."""
     root: Any = values

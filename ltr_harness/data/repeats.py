@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.arrays import read_only
 
 
 def row_before(ids: NDArray[Any], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -16,7 +17,8 @@ def row_before(ids: NDArray[Any], boundaries: NDArray[np.int64]) -> NDArray[np.i
         column = column.astype(np.int64 if column.dtype.kind in "biu" else np.str_)
     if not column.size:
         return np.empty(0, dtype=np.int64)
-    before: NDArray[np.int64] = _rows_before(column.view(np.uint32).reshape(column.size, -1), boundaries)
+    words = column.view(np.uint32).reshape(column.size, -1)
+    before: NDArray[np.int64] = _rows_before(read_only(words), read_only(boundaries))
     return before
 
 

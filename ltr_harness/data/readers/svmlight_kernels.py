@@ -154,7 +154,9 @@ def parse(
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0
-    n_weights, n_beyond, n_hard = 0, 0, 0
+    n_weights, n_beyond = 0, 0
+    # variables: numba compiles a kernel again for each constant that it is called with
+    n_hard, label_column, weight_column = int(np.int64(0)), int(np.int64(LABEL)), int(np.int64(WEIGHT))
     hard = np.empty((16, 5), dtype=np.int64)
     n_features = features.shape[1]
     seen = np.full(n_features, -1, dtype=np.int64)  # the last row in which a column was set
@@ -190,7 +192,7 @@ def parse(
         else:
             labels[row] = value + 0.0  # -0 becomes 0
             if kind != _EXACT:
-                hard, n_hard = _append_hard_number(hard, n_hard, row, LABEL, place, i, line)
+                hard, n_hard = _append_hard_number(hard, n_hard, row, label_column, place, i, line)
             if i < n and data[i] == _COLON:
                 start = i + 1
                 kind, value, i = _number(data, start)
@@ -200,7 +202,7 @@ def parse(
                     weights[row] = value
                     n_weights += 1
                     if kind != _EXACT:
-                        hard, n_hard = _append_hard_number(hard, n_hard, row, WEIGHT, start, i, line)
+                        hard, n_hard = _append_hard_number(hard, n_hard, row, weight_column, start, i, line)
 
         if problem < 0:
             i = _skip_blanks(data, i)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, shortened
-from ltr_harness.data.arrays import Bools, sealed
+from ltr_harness.data.arrays import Bools, read_only, sealed
 from ltr_harness.data.judgments import Grades, Judgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers import trec_kernels as kernels
@@ -417,7 +417,7 @@ class _Arrangement:
     ) -> NDArray[np.int64]:
         """Fill columns and sources as `arrange` does, and return the number of rows of each query."""
         sizes = np.zeros(self._included.size, dtype=np.int64)
-        kernels.arrange((*self._blocks, scores), *self._names, sizes, columns, sources)
+        kernels.arrange((*self._blocks, read_only(scores)), *self._names, sizes, columns, sources)
         return sizes
 
     @cached_property

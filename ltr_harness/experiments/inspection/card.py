@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.json_values import json_value
-from ltr_harness.data.arrays import Floats
+from ltr_harness.data.arrays import Floats, read_only
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.features import Features, SparseFeatures
 from ltr_harness.data.queries import QueryGroups
@@ -68,7 +68,7 @@ class Content:
                     block, along, down[:, span], low, high, counts, total, rows[:, span], blank[span], columns
                 )
         else:
-            _scan(features, along, down, low, high, counts, total, rows, blank, columns)
+            _scan(read_only(features), along, down, low, high, counts, total, rows, blank, columns)
         n_missing, n_zero = counts
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan
