@@ -8,6 +8,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
@@ -70,6 +71,35 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 def pytest_configure(config: pytest.Config) -> None:
     if "not slow" in config.option.markexpr:
         hypothesis.settings.load_profile("ordinary")
+    if not hasattr(config, "workerinput"):
+        with suppress(OSError):
+            _copy_kernels(kept_folder("kernels"), _REPOSITORY / "ltr_harness")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        with suppress(OSError):
+            _copy_kernels(_REPOSITORY / "ltr_harness", kept_folder("kernels"))
+
+
+def kept_folder(name: str) -> Path:
+    """A folder of what sessions compile and later ones take, of this checkout and of others of this user."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "ltr-harness" / "tests" / name
+
+
+def _copy_kernels(source: Path, target: Path) -> None:
+    """Copy the machine code that the target lacks or has of earlier: compiling all takes two minutes.
+
+    That of another source is never loaded.
+    """
+    for file in source.rglob("*.nbk"):
+        copy = target / file.relative_to(source)
+        if not copy.exists() or copy.stat().st_mtime < file.stat().st_mtime:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = copy.with_suffix(f".{os.getpid()}")
+            shutil.copy2(file, unfinished)
+            unfinished.replace(copy)  # whole for a process that reads it meanwhile
 
 
 def pytest_report_header() -> str:
@@ -140,6 +170,28 @@ def _in_this_process() -> None:
     workers.default = 1
 
 
+@contextmanager
+def reports_left_out() -> Iterator[None]:
+    """Within, experiments end when their runs are trained and evaluated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ltr_harness.workflow._TrainingPlan.is_tested", False)
+        yield
+
+
+@pytest.fixture
+def without_report() -> Iterator[None]:
+    """Experiments end when their runs are trained and evaluated: to compare and report them takes as long again."""
+    with reports_left_out():
+        yield
+
+
+@pytest.fixture(scope="module")
+def module_without_report() -> Iterator[None]:
+    """`without_report` for all tests of a module and its fixtures, which name it."""
+    with reports_left_out():
+        yield
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return _REPOSITORY
@@ -158,6 +210,12 @@ def script(repository: Path) -> Callable[[str], ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture(scope="session")
+def project_messages(script: Callable[[str], ModuleType]) -> list[Any]:
+    """Every message of the package, as ``scripts/messages.py`` collects them."""
+    return list(script("messages").messages())
 
 
 @pytest.fixture

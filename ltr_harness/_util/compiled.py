@@ -97,6 +97,7 @@ def _say_uncached() -> None:
 @cache
 def _cache_class() -> type[Any]:
     """numba's cache of a function, with other files."""
+    import hashlib
     from pathlib import Path
 
     from numba.core.caching import FunctionCache
@@ -105,7 +106,10 @@ def _cache_class() -> type[Any]:
     class CheckedCache(FunctionCache):  # type: ignore[misc]  # numba has no types
         def __init__(self, function: FunctionType) -> None:
             super().__init__(function)
-            stamp = self._impl.locator.get_source_stamp()
+            try:  # the content, as a file of the same content in another checkout is the same source
+                stamp = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+            except OSError:  # in an archive
+                stamp = self._impl.locator.get_source_stamp()
             self._cache_file = _CacheFiles(Path(self._cache_path), self._impl.filename_base, stamp)
 
         def load_overload(self, signature: Any, target_context: Any) -> Any:

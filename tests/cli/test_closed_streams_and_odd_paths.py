@@ -14,6 +14,7 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from tests.conftest import kept_folder
 
 CONFIG = """
 name: e
@@ -85,9 +86,7 @@ def test_a_path_that_is_too_long_is_a_mistake_of_the_caller(capsys: pytest.Captu
 
 
 @pytest.mark.long
-def test_without_docstrings_the_cure_is_named(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    kept = getattr(pytestconfig, "cache", None)  # none with -p no:cacheprovider
-    compiled = kept.mkdir("without-docstrings") if kept else tmp_path / "compiled"
+def test_without_docstrings_the_cure_is_named(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(CONFIG.replace("random}", "lightgbm, rounds: 2}"))
     done = subprocess.run(
         [sys.executable, "-m", "ltr_harness", "check", "e.yaml"],
@@ -99,7 +98,8 @@ def test_without_docstrings_the_cure_is_named(tmp_path: Path, pytestconfig: pyte
             **os.environ,
             "PYTHONOPTIMIZE": "2",
             "PYTHONDONTWRITEBYTECODE": "",  # all libraries are compiled for this test alone: once
-            "PYTHONPYCACHEPREFIX": str(compiled),
+            "PYTHONPYCACHEPREFIX": str(kept_folder("without-docstrings")),
+            "LTR_HARNESS_CACHE": str(tmp_path / "cache"),  # without answers of checks that imported LightGBM
         },
     )
     assert done.returncode == 2, done.stdout + done.stderr

@@ -67,7 +67,7 @@ def _configuration(folder: Path, models: dict[str, Any], **options: Any) -> dict
 
 
 @pytest.fixture(scope="module")
-def runs(folder: Path) -> dict[str, Run]:
+def runs(folder: Path, module_without_report: None) -> dict[str, Run]:
     for package in ("lightgbm", "xgboost", "catboost"):
         pytest.importorskip(package)
     configuration = _configuration(folder, BOOSTERS, categorical=["colour"])

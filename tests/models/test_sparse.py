@@ -135,6 +135,7 @@ def run_of(make: Any, folder: Path) -> list[Run]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_an_experiment_has_the_same_numbers_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK", 4 * N_FEATURES * 130)
     of_array, of_matrix = (run_of(make, tmp_path / make.__name__) for make in (np.asarray, csr_matrix))

@@ -130,6 +130,7 @@ def test_another_stopping_metric_concerns_also_the_blends_that_choose_weights_by
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_run_is_still_found_by_the_identity_that_had_the_stopping_rule_of_all_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,12 +47,12 @@ def trained_on(folder: Path, **columns: Any) -> Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Run:
     return trained_on(tmp_path_factory.mktemp("numbers"), features=FEATURES)
 
 
 @pytest.fixture(scope="module")
-def with_texts(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def with_texts(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Run:
     return trained_on(tmp_path_factory.mktemp("texts"), features=FEATURES, categorical=["colour"])
 
 

@@ -21,7 +21,7 @@ from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.workflow import ExperimentResult, final_experiment, prepare, read
 from tests.experiments.training.conftest import SMALL, TUNED, runs_of
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("module_without_report")]
 
 OWN = """
 import numpy as np
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def result(folder: Path) -> ExperimentResult:
+def result(folder: Path, module_without_report: None) -> ExperimentResult:
     return run_experiment(config_of(folder), runs=folder / "runs", workers=1)
 
 

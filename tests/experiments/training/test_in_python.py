@@ -75,6 +75,7 @@ def test_data_sets_in_memory_are_an_experiments_data(tmp_path: Path) -> None:
     assert changed.reused == 0
 
 
+@pytest.mark.usefixtures("without_report")
 def test_one_set_may_be_divided_by_folds_or_a_holdout(tmp_path: Path) -> None:
     config = {"name": "folds", "data": {"files": made_up(1), "folds": 3}, **NUMBERS}
     assert len(run_experiment(config, runs=tmp_path).runs) == 6

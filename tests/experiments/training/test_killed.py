@@ -232,6 +232,7 @@ def test_an_interrupted_experiment_ends_its_own_workers_alone(
         other.join()
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_killed_worker_costs_one_run_which_starts_again_and_is_said(
     small_config: dict[str, Any], killer: Path, trained_copy: Path, tmp_path: Path
 ) -> None:

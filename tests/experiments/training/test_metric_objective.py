@@ -57,6 +57,7 @@ def test_labels_that_it_is_not_defined_for_are_refused_before_training(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_runs_repeat_here_in_workers_and_from_the_record(
     optimised_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_runs_repeat_here_in_workers_and_from_the_record(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_models_of_classes_run_here_in_workers_and_again(
     small_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -95,7 +97,7 @@ def test_models_of_classes_run_here_in_workers_and_again(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_core")
+@pytest.mark.usefixtures("one_core", "without_report")
 def test_binary_models_are_searched_and_run_again_from_the_record(
     small_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -124,7 +126,7 @@ def test_binary_models_are_searched_and_run_again_from_the_record(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("one_core")
+@pytest.mark.usefixtures("one_core", "without_report")
 def test_its_options_are_searched(optimised_config: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
     optimised_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2}

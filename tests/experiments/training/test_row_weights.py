@@ -57,6 +57,7 @@ def test_each_fold_counts_back_from_the_end_of_its_training_part(data: dict[str,
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_run_grows_the_trees_of_lightgbm_with_these_weights(data: dict[str, Any], tmp_path: Path) -> None:
     config = {
         "name": "aged",

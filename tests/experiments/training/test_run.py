@@ -143,6 +143,7 @@ def test_a_second_run_trains_nothing_and_writes_the_same_report(
     assert {path: path.read_bytes() for path in pages} == pages
 
 
+@pytest.mark.usefixtures("without_report")
 def test_an_added_metric_scores_again_and_does_not_train(
     small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path, tmp_path: Path
 ) -> None:
@@ -160,6 +161,7 @@ def test_an_added_metric_scores_again_and_does_not_train(
     assert any(one.kind == "stopped-by-limit" for own in cautions for one in own)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_first_seed_of_a_model_of_trees_is_timed(
     small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path
 ) -> None:
@@ -181,6 +183,7 @@ def test_the_first_seed_of_a_model_of_trees_is_timed(
     assert again != first
 
 
+@pytest.mark.usefixtures("without_report")
 def test_what_can_move_a_tree_lands_in_another_folder(
     small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path
 ) -> None:
@@ -194,6 +197,7 @@ def test_what_can_move_a_tree_lands_in_another_folder(
     assert all((trained_copy / "small" / run.path.name).is_dir() for run in trained_experiment.runs)
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize(
     "file",
@@ -239,6 +243,7 @@ def test_a_lost_log_costs_nothing(
     assert states(small_config, trained_copy) == {"done"}
 
 
+@pytest.mark.usefixtures("without_report")
 def test_two_workers_find_what_one_finds(
     small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path
 ) -> None:
@@ -314,6 +319,7 @@ def test_seeds_that_cannot_matter_run_once(small_config: dict[str, Any], tmp_pat
     assert "deterministic" in result.report_path.read_text()
 
 
+@pytest.mark.usefixtures("without_report")
 def test_err_takes_the_largest_label_of_all_splits(small_config: dict[str, Any], tmp_path: Path) -> None:
     del small_config["data"]["max_grade"]
     small_config["models"] = {"random": small_config["models"]["random"]}

@@ -69,6 +69,7 @@ def test_the_connections_of_a_search_in_a_database_are_closed(
 # --- killed, interrupted, at once ---
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("storage", ["journal", pytest.param("sqlite", marks=pytest.mark.slow)])
 def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     storage: str, tuned_config: dict[str, Any], tmp_path: Path

@@ -24,7 +24,7 @@ from ltr_harness.experiments.training.reproduce import reproduce
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core", "module_without_report")]
 
 Ltr = Callable[..., tuple[int, str, str]]
 OWN = """
@@ -59,7 +59,9 @@ def write_experiment(folder: Path, **changes: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished_folder(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
+def finished_folder(
+    tmp_path_factory: pytest.TempPathFactory, one_core: None, module_without_report: None
+) -> Path:
     """A finished experiment's folder of runs. To be read."""
     folder = tmp_path_factory.mktemp("finished")
     return run_experiment(write_experiment(folder), runs=folder / "runs").folder

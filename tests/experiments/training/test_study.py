@@ -34,6 +34,7 @@ from ltr_harness.report.json_document import document
 from ltr_harness.report.sections.next_gain import answer, section
 from ltr_harness.report.terminal import render
 from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
+from tests.conftest import reports_left_out
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 
@@ -78,7 +79,8 @@ STUDY = {"of": ["lgbm", "xgb"], "features": {"groups": GROUPS}, "queries": SHARE
 def studied(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> dict[tuple[str, int], Run]:
     """The runs of a study by model and seed, trained in two processes."""
     config = experiment({"lgbm": LGBM, "xgb": XGB}, study=STUDY)
-    result = run_experiment(config, runs=tmp_path_factory.mktemp("runs"), workers=2)
+    with reports_left_out():
+        result = run_experiment(config, runs=tmp_path_factory.mktemp("runs"), workers=2)
     return {(run.record.model, run.record.seed): run for run in result.runs}
 
 
@@ -92,6 +94,7 @@ def assert_same_models(studied: dict[tuple[str, int], Run], by_hand: dict[str, R
         assert variant.record.metrics == run.record.metrics
 
 
+@pytest.mark.usefixtures("without_report")
 def test_models_without_features_are_those_configured_by_hand(
     studied: dict[tuple[str, int], Run], tmp_path: Path
 ) -> None:
@@ -108,6 +111,7 @@ def test_models_without_features_are_those_configured_by_hand(
         assert_same_models(studied, runs, name)
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize(("model", "config", "share", "draw"), [("lgbm", LGBM, 0.3, 2), ("xgb", XGB, 0.6, 1)])
 def test_models_of_fewer_queries_are_those_of_files_with_fewer_queries(
     model: str, config: Any, share: float, draw: int, studied: dict[tuple[str, int], Run], tmp_path: Path
@@ -138,6 +142,7 @@ def test_a_run_of_fewer_queries_is_reproduced(studied: dict[tuple[str, int], Run
     assert reproduce(studied["lgbm queries=0.3 draw=1", 1].path).identical
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_identity_of_other_models_is_what_it_was(
     studied: dict[tuple[str, int], Run], tmp_path: Path
 ) -> None:
@@ -147,6 +152,7 @@ def test_the_identity_of_other_models_is_what_it_was(
     }
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_tuned_model_is_studied_with_its_chosen_options(tmp_path: Path) -> None:
     tune = {"models": {"lgbm": {"params.num_leaves": [3, 5]}}, "trials": 2, "sampler": "random"}
     config = experiment({"lgbm": {"ranker": "lightgbm"}}, study={**STUDY, "of": "lgbm"}, tune=tune, seeds=[1])

@@ -93,6 +93,7 @@ def test_nothing_is_trained_again_by_a_sweep_that_grew(
     assert (job.count("done"), job.count("train")) == (10, 4)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_point_is_the_model_with_these_values(
     trained_sweep: ExperimentResult, swept_config: dict[str, Any], tmp_path: Path
 ) -> None:

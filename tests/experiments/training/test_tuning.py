@@ -160,6 +160,7 @@ def test_the_budget_may_be_time(tuned_config: dict[str, Any], tmp_path: Path) ->
     assert sum(seconds) >= 0.12 > sum(seconds[:-1])
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_record_says_by_which_search_even_if_another_found_the_same(
     tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -249,6 +250,7 @@ def test_every_fold_has_a_choice_of_its_own(tuned_config: dict[str, Any], tmp_pa
     assert note in [*map(str, again.cautions)]
 
 
+@pytest.mark.usefixtures("without_report")
 def test_models_with_different_budgets_are_told_apart(
     found_search: tuple[ExperimentResult, Log], tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -415,6 +417,7 @@ def test_a_trial_that_fails_costs_itself_alone(tuned_config: dict[str, Any], tmp
     }
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
     tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -431,6 +434,7 @@ def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
     )  # limit 0 refuses size 1 as well
 
 
+@pytest.mark.usefixtures("without_report")
 def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
     found_copy: Path, tuned_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,6 +455,7 @@ def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
         prepare(read(tuned_config, runs=tmp_path))
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
     tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
