@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
@@ -37,18 +37,15 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
         for call, variables in sorted(
             _calls(tree.body, {}), key=lambda call_and_texts: call_and_texts[0].lineno
         ):
-            kind = _name(call.func)
-            if kind not in _KINDS and not kind.endswith(("Error", "BadParameter")):
-                continue
             arguments = [*call.args, *(word.value for word in call.keywords)]
             texts = [text for argument in arguments if " " in (text := _text(argument, variables))]
             if texts:
                 place = path.relative_to(package.parent).as_posix()
-                yield Message(place, call.lineno, kind, "; ".join(texts))
+                yield Message(place, call.lineno, _name(call.func), "; ".join(texts))
 
 
 def _calls(block: Sequence[ast.stmt], variables: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
-    """Each call of a block, with the texts that variables have there: ``one | another`` after a branch."""
+    """Each call that makes a message, with the texts that variables have there: ``one | another`` after a branch."""
     for statement in block:
         parts = list(ast.iter_child_nodes(statement))
         inner = [part for part in parts if isinstance(part, ast.ExceptHandler | ast.match_case)]
@@ -56,17 +53,26 @@ def _calls(block: Sequence[ast.stmt], variables: dict[str, str]) -> Iterator[tup
         blocks += [part.body for part in inner]
         for part in parts:
             if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
-                yield from ((node, dict(variables)) for node in ast.walk(part) if isinstance(node, ast.Call))
+                yield from ((node, dict(variables)) for node in ast.walk(part) if _makes_message(node))
         if isinstance(statement, ast.Assign):
             for target, value in zip(_parts(statement.targets[0]), _parts(statement.value), strict=False):
                 if isinstance(target, ast.Name):
                     variables[target.id] = _text(value, variables)
+        if not any(blocks):
+            continue
         branches = [dict(variables) for _ in blocks]
         for branch, statements in zip(branches, blocks, strict=True):
             yield from _calls(statements, branch)
         if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
             for name in {name for branch in branches for name in branch}:
                 variables[name] = _either([branch.get(name, "") for branch in branches])
+
+
+def _makes_message(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    kind = _name(node.func)
+    return kind in _KINDS or kind.endswith(("Error", "BadParameter"))
 
 
 def _either(texts: Sequence[str]) -> str:

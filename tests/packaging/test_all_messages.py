@@ -16,12 +16,6 @@ def collector(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("messages")
 
 
-@pytest.fixture(scope="module")
-def messages(collector: ModuleType) -> list[Any]:
-    """The project's own."""
-    return list(collector.messages())
-
-
 def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType, tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
@@ -58,11 +52,11 @@ def test_texts_of_variables_belong_to_the_message(collector: ModuleType, tmp_pat
 
 
 @pytest.mark.long
-def test_all_messages_speak_with_one_voice(messages: list[Any]) -> None:
-    assert len(messages) > 400
+def test_all_messages_speak_with_one_voice(project_messages: list[Any]) -> None:
+    assert len(project_messages) > 400
     wrong = {
         f"{message.file}:{message.line}: {message.text}"
-        for message in messages
+        for message in project_messages
         if re.search(
             r"\binvalid\b|\billegal\b|\bplease\b|\bsorry\b|\boops\b|\bfailed to\b|!$",
             re.sub(r"\{[^{}]*\}", "…", message.text),  # what stands in braces is source, not text
@@ -75,7 +69,7 @@ def test_all_messages_speak_with_one_voice(messages: list[Any]) -> None:
 
 
 @pytest.mark.long
-def test_messages_use_standard_words(messages: list[Any]) -> None:
+def test_messages_use_standard_words(project_messages: list[Any]) -> None:
     """Words that were asked about more than once, and what is said instead."""
     instead = {
         "whole number": "integer",
@@ -89,7 +83,7 @@ def test_messages_use_standard_words(messages: list[Any]) -> None:
     }
     wrong = {
         f"{message.file}:{message.line}: {message.text}; say {standard}"
-        for message in messages
+        for message in project_messages
         for word, standard in instead.items()
         if re.search(rf"\b{word}", re.sub(r"\{[^{}]*\}", "…", message.text))
     }
@@ -97,7 +91,7 @@ def test_messages_use_standard_words(messages: list[Any]) -> None:
 
 
 @pytest.mark.long
-def test_counts_go_with_their_noun(messages: list[Any]) -> None:
+def test_counts_go_with_their_noun(project_messages: list[Any]) -> None:
     """``1 query``: a number is followed by its noun through `count_of`, which knows one from many."""
     nouns = (
         "queries|rows|features|documents|models|runs|folds|labels|scores|values|workers|trials|problems|lines"
@@ -117,7 +111,7 @@ def test_counts_go_with_their_noun(messages: list[Any]) -> None:
     }
     wrong = {
         f"{message.file}:{message.line}: {message.text}"
-        for message in messages
+        for message in project_messages
         for number, _ in re.findall(rf"\{{([^{{}}]*)\}} ((?:more |such )?(?:{nouns}))\b", message.text)
         if not number.startswith("count_of") and number not in texts_and_large
     }
