@@ -219,10 +219,12 @@ def test_a_value_too_long_for_mlflow_says_where_it_is_complete(runs: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def exported_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Any]]:
+def exported_runs(
+    tmp_path_factory: pytest.TempPathFactory, mlflow_store: Path
+) -> Iterator[tuple[Path, str, Any]]:
     """Two runs, a twin of one under another name, and one that failed, exported with their report; and a client."""
-    pytest.importorskip("mlflow", reason="needs the extra mlflow")
     folder = tmp_path_factory.mktemp("mlflow")
+    shutil.copy(mlflow_store, folder / "mlflow.db")
     runs = Path(shutil.copytree(FROZEN, folder / "runs" / "v1"))
     assert run_command(cli, ["report", str(runs), "--format", "html,json"]) == 0
     (runs / "plan.json").unlink()
