@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from operator import add
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.contrasts import bounds_of
-from ltr_harness.comparison.paired_moments import PairedMoments
-from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats, paired_differences
-from ltr_harness.comparison.stats.families import mean_intervals
-from ltr_harness.comparison.stats.method import Method
-from ltr_harness.data.arrays import WORDS_AS_LABELS, Bools, KeepsArrays
+from ltr_harness.data.arrays import WORDS_AS_LABELS, Bools, Floats, KeepsArrays
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.readers.column_names import orders_by_rank
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, arrow
 from ltr_harness.metrics.core import judged_share
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.paired_moments import PairedMoments
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000
@@ -62,6 +60,11 @@ class Drawn(KeepsArrays):
         and ends at the bounds. A single query with a value has none.
         `values` and `counts` are in the order of `hashes`.
         """
+        # SciPy takes as long to load as five million rows, and only inference needs it
+        from ltr_harness.comparison.stats.cluster_sums import ClusterSums
+        from ltr_harness.comparison.stats.families import mean_intervals
+        from ltr_harness.comparison.stats.method import Method
+
         column = values[:, np.newaxis]
         if counts is None:
             sample = ClusterSums.of(column)
@@ -130,6 +133,9 @@ class StreamEvaluation(Displayed):
             other: the column that it is compared with; None for the mean itself.
             confidence: of the interval.
         """
+        from ltr_harness.comparison.contrasts import bounds_of
+        from ltr_harness.comparison.stats.cluster_sums import paired_differences
+
         if self.sample is None:
             raise UsageError("all queries were evaluated; expected a sample, with sample=N")
         table = self.results[score]
@@ -321,6 +327,8 @@ class _Results:
 
     def summarise(self) -> None:
         """Replace the results that are kept by their moments and means."""
+        from ltr_harness.comparison.paired_moments import PairedMoments
+
         moments = [] if self._moments is None else [self._moments]
         self._moments = reduce(add, [*moments, *map(PairedMoments.of, self._parts)])
         self._judged.add(self._parts)

@@ -278,6 +278,8 @@ class Judgments(KeepsArrays):
                 refuse_repeated(documents, groups)
         flags = None if judged is None else _checked_flags(judged, grades, groups)
         pool = cls(grades, groups, weights, documents, flags, subtopics)
+        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu" and labels.dtype.itemsize == 1:
+            vars(pool)["grades"] = Grades.of(labels)  # sooner than from eight bytes each
         return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
 
     def with_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:

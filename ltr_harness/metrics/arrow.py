@@ -135,11 +135,8 @@ def of_scores(
     Those of the columns that are `ranks` have 1 for the best.
     """
     names = [str(metric) for metric in metrics]
-    numbers = {
-        role: numbers_of(table[name], name, _CURES.get(role, ""))
-        for role, name in named.items()
-        if role in _NUMBERS
-    }
+    labels = _labels(table[named["label"]], named["label"])
+    numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
     weights = numbers.pop("weight", None)
     if weights is not None:
         weights = one_per_query(weights, sizes, named["weight"])
@@ -147,11 +144,11 @@ def of_scores(
         empty = np.empty(0)
         columns = _empty_columns(metrics, with_shares="judged" in named)
         return [_result(ids, empty, empty, weights, columns) for _ in scores]
-    top = float(np.fmax.reduce(numbers["label"], initial=1.0))
+    top = max(1.0, float(np.fmax.reduce(labels)))
     _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in metrics])
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
     judgments = Judgments.checked(
-        numbers["label"],
+        labels,
         QueryGroups.from_sizes(sizes, names_of(ids).to_numpy(zero_copy_only=False)),
         query_weights=weights,
         document_ids=None if documents is None else documents.to_numpy(),
@@ -191,8 +188,15 @@ def _negative_ranks(table: pa.Table, column: str) -> Floats:
     return -numbers
 
 
-_NUMBERS = ("label", "weight", *_FLAGS)
-_CURES = {"label": WORDS_AS_LABELS}
+_NUMBERS = ("weight", *_FLAGS)
+
+
+def _labels(column: pa.ChunkedArray, name: str) -> Array:
+    """Return labels (n_rows,), integers of a byte as they are."""
+    of_a_byte = column.type.bit_width == 8 if pa.types.is_integer(column.type) else False
+    if of_a_byte and not column.null_count:
+        return np.asarray(column.to_numpy())
+    return numbers_of(column, name, WORDS_AS_LABELS)
 
 
 def per_query_of(
@@ -367,7 +371,10 @@ def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Ints]:
 def _same_as_before(column: pa.Array | pa.ChunkedArray) -> Bools:
     """Return flags (n_rows,) of the values that repeat the row before; a missing value repeats none."""
     same = np.zeros(len(column), dtype=bool)
-    if len(column) > 1 and column.null_count < len(column):
+    if isinstance(column, pa.Array) and pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy()
+        np.equal(numbers[1:], numbers[:-1], out=same[1:])
+    elif len(column) > 1 and column.null_count < len(column):
         same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
     return same
 

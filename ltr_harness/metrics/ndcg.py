@@ -138,12 +138,17 @@ def _count(
     factor: Floats,
     out: Floats,
 ) -> None:
-    counts = np.zeros(gain.size, dtype=np.int64)
+    # most rows have one grade, and adding to the count that was just stored waits for it: four take turns
+    parts = np.empty((4, gain.size), dtype=np.int64)
+    counts = np.empty(gain.size, dtype=np.int64)
     for query in range(boundaries.size - 1):
+        parts[:] = 0
+        for row in range(boundaries[query], boundaries[query + 1]):
+            parts[row & 3, place[grade[row]]] += 1
         for gain_place in range(counts.size):
             counts[gain_place] = 0
-        for row in range(boundaries[query], boundaries[query + 1]):
-            counts[place[grade[row]]] += 1
+            for part in range(4):
+                counts[gain_place] += parts[part, gain_place]
         n = min(boundaries[query + 1] - boundaries[query], factor.size, cutoffs[-1])
         total, cutoff, i, gain_place = 0.0, 0, 0, 0
         while i < n:

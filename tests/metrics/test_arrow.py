@@ -26,11 +26,16 @@ def world(seed: int, n: int = 400, queries: int = 30) -> dict[str, np.ndarray]:
     }
 
 
-@given(st.integers(0, 10_000), st.integers(1, 60), st.booleans())
-def test_equals_evaluate_to_the_bit(seed: int, size: int, dictionary: bool) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 60),
+    st.booleans(),
+    st.sampled_from([np.int8, np.uint8, np.int64, np.float32]),
+)
+def test_equals_evaluate_to_the_bit(seed: int, size: int, dictionary: bool, kind: type) -> None:
     rows = world(seed)
     found = evaluate(rows["label"], rows["score"], METRICS, query_ids=rows["query_id"])
-    table = pa.table(rows)
+    table = pa.table({**rows, "label": rows["label"].astype(kind)})
     if dictionary:
         table = table.set_column(0, "query_id", table["query_id"].dictionary_encode())
     parts = list(per_query_of(table.to_batches(max_chunksize=size), METRICS))
@@ -86,6 +91,18 @@ def test_weights_flags_and_ids() -> None:
     )
     assert means(part) == dict(found.means)
     assert part["query_weight"].to_pylist() == list(of_query.values())
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64()])
+def test_labels_of_a_byte_are_refused_as_others_are(kind: pa.DataType) -> None:
+    rows = {"query_id": [1, 1, 2], "label": pa.array([0, 1, -2], kind), "score": [2.0, 1.0, 3.0]}
+    with pytest.raises(
+        MetricError, match=r"mrr: label -2 is not a grade, in query '2', its row 0 \(1 such row\)"
+    ):
+        per_query(pa.table(rows), "mrr")
+    rows["label"] = pa.array([0, 1, None], kind)
+    with pytest.raises(DataError, match=r"label nan in query '2', its row 0"):
+        per_query(pa.table(rows), "mrr")
 
 
 def test_no_rows() -> None:
