@@ -12,7 +12,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import Binding
-from ltr_harness.metrics.core.headroom import _is_best_by_label, headroom
+from ltr_harness.metrics.core.headroom import headroom, is_best_by_label
 from ltr_harness.metrics.table import METRICS
 
 SHOWN = [
@@ -137,7 +137,7 @@ def test_the_best_order_is_by_label_where_gains_rise_and_discounts_fall() -> Non
         "discount=1_0.5_0.25": True,
         "discount=0.5_1_0.25": False,
     }
-    assert {said: _is_best_by_label(parse_metric(f"dcg({said})@3")) for said in tables} == tables
+    assert {said: is_best_by_label(parse_metric(f"dcg({said})@3")) for said in tables} == tables
 
 
 def test_where_a_longer_list_is_worse_the_other_queries_keep_their_values() -> None:

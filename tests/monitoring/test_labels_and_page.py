@@ -154,7 +154,7 @@ def test_ips_dcg_does_not_depend_on_the_page() -> None:
     """Unbiased: the same lists on two pages give the same IPS-DCG, although clicks differ by a half."""
     means = []
     for power in (1.0, 0.5):
-        log = SyntheticLog(seed=5, days=10, queries_per_day=2000, items=10, examination=power)
+        log = SyntheticLog(seed=5, days=10, queries_per_day=1000, items=10, examination=power)
         found = monitor({**CLICKS, "propensity": {"column": "examination"}}, log=log, baseline=baseline())
         assert found.presentation is not None
         means.append(found.presentation.ips_now)

@@ -48,8 +48,10 @@ def experiment(seed: int, n: int, design: str, coin: float = 0.5, power: float =
         "original_rank": original,
         "click": clicked,
     }
-    rows = pd.DataFrame({name: column.reshape(-1) for name, column in columns.items()})
-    return rows.astype(int).sample(frac=1, random_state=seed)
+    order = random.permutation(n * RANKS)
+    return pd.DataFrame(
+        {name: column.reshape(-1)[order].astype(np.int32) for name, column in columns.items()}
+    )
 
 
 def measure_propensities(rows: pd.DataFrame, folder: Path, design: str, **more: Any) -> Propensity:

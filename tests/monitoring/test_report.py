@@ -200,20 +200,19 @@ def test_names_from_data_stay_text(tmp_path: Path) -> None:
     assert "<img src=x>" not in page
 
 
-def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
+def test_a_stored_result_is_a_baseline(result: MonitorResult, tmp_path: Path) -> None:
     quickstart = CONFIGS / "monitor_quickstart.yaml"
     config = load_monitor_config(quickstart)
     first = watch(config.model_copy(update={"baseline": None, "log": config.baseline}))
     from ltr_harness.monitoring.stored import write_tables
 
     write_tables(first, tmp_path / "good")
-    write_monitor_report(first.result, tmp_path / "good")
+    (tmp_path / "good" / "report.json").write_text(json.dumps(first.result.document))
     again = watch(config, baseline=tmp_path / "good").result
-    direct = watch(config).result
-    assert again.document["changes"] == direct.document["changes"]
-    assert again.document["slices"] == direct.document["slices"]
+    assert again.document["changes"] == result.document["changes"]
+    assert again.document["slices"] == result.document["slices"]
     assert again.baseline_kind == "an earlier result of monitor"
-    assert again.baseline_sha256 == direct.baseline_sha256
+    assert again.baseline_sha256 == result.baseline_sha256
 
 
 @pytest.mark.parametrize(
