@@ -119,10 +119,15 @@ class Rankings:
     def fingerprint(self) -> str:
         return fingerprint_judgments(self.judgments)
 
-    @property
-    def files(self) -> dict[str, Path]:
-        """The file of each ranking, by its name."""
-        return {ranking.name: ranking.path for ranking in self.all}
+    def mean_depths(self) -> dict[str, float]:
+        """Return the mean number of documents that each ranking lists for a query, by its name."""
+        depths = {}
+        for ranking in self.all:
+            n_listed = ranking.scores.size
+            if ranking.retrieved is not None:
+                n_listed = int(np.count_nonzero(ranking.retrieved))
+            depths[ranking.name] = n_listed / ranking.judgments.groups.n_queries
+        return depths
 
     def with_max_grade(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[Caution]]:
         """Return the metrics with a highest grade where they take one, the same for all rankings; and a caution."""
@@ -157,12 +162,19 @@ class Rankings:
 
 
 def with_latencies(
-    data: "ReportData", source: str, files: Mapping[str, Path]
+    data: "ReportData", source: str, rankings: Rankings | None
 ) -> tuple["ReportData", list[Caution]]:
-    """Return a comparison with the latency of its rankings, which --latency names, and cautions."""
+    """Return a comparison with the latency of its models, which --latency names, and cautions.
+
+    `rankings` are those that were read from files, whose columns may have it.
+    """
     from ltr_harness.experiments.compare.latency import compared_latencies
 
-    latencies, cautions = compared_latencies(data.comparison, source, files)
+    files, depths = {}, {}
+    if rankings is not None:
+        files = {ranking.name: ranking.path for ranking in rankings.all}
+        depths = rankings.mean_depths()
+    latencies, cautions = compared_latencies(data.comparison, source, files, depths)
     return replace(data, latencies=tuple(latencies)), cautions
 
 

@@ -33,6 +33,7 @@ class ModelLatency:
 
     model: str
     n_queries: int
+    documents: float | None  # mean number that a query's ranking lists; None where it is not known
     p50: Percentile
     p95: Percentile
     difference: Paired | None  # mean milliseconds against the baseline, whose own is None: "better" is faster
@@ -40,13 +41,16 @@ class ModelLatency:
 
 
 def model_latencies(
-    comparison: Comparison, milliseconds: Mapping[str, Mapping[str, float]]
+    comparison: Comparison,
+    milliseconds: Mapping[str, Mapping[str, float]],
+    documents: Mapping[str, float] | None = None,
 ) -> list[ModelLatency]:
     """Return the latency of every compared model, the best model first.
 
     Args:
         comparison: of quality.
         milliseconds: model to query to its latency, of all compared models and queries.
+        documents: model to the mean number of documents in its rankings, where it is known.
 
     Example:
         >>> from ltr_harness import compare, evaluate
@@ -85,7 +89,8 @@ def model_latencies(
             difference = of_time.paired(name)
             verdict = _verdict(comparison.paired(name), difference)
         p50, p95 = (_percentile(values, share, method.alpha) for share in (0.5, 0.95))
-        latencies.append(ModelLatency(name, values.size, p50, p95, difference, verdict))
+        depth = (documents or {}).get(name)
+        latencies.append(ModelLatency(name, values.size, depth, p50, p95, difference, verdict))
     return latencies
 
 

@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.json").write_text(json.dumps(lists))
         columns = ["query_id", "doc_id", "score", "ms"]
         pd.DataFrame(rows, columns=columns).to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "values").mkdir()
     (tmp_path / "qrels.json").write_text(json.dumps(qrels))
     pd.DataFrame(milliseconds).to_csv(tmp_path / "latency.csv", index=False)
     monkeypatch.chdir(tmp_path)
@@ -60,6 +61,7 @@ def test_quality_against_latency_in_every_format(folder: Path, ltr: Any) -> None
     assert (reranked["model"], reranked["verdict"], first["verdict"]) == ("reranked", "trade-off", None)
     assert reranked["difference"]["difference"] == pytest.approx(mean)
     assert reranked["p95"]["value"] == p95
+    assert (reranked["documents"], first["documents"]) == (6, 6)
     gain = document["pairs"][0]["difference"]
     assert f"trade-off, {mean / gain / 100:.2f} ms for each 0.01 of mrr@5" in text
     page = (folder / "out/report.html").read_text()
@@ -94,6 +96,20 @@ def test_evaluate_has_the_latency_of_one_ranking_and_of_several(folder: Path, lt
     assert [one["model"] for one in several["comparison"]["latencies"]] == ["reranked", "first"]
     without = json.loads(ltr(*one[:-2], "--json")[1])
     assert "latencies" not in without
+
+
+def test_the_depth_of_rankings_stands_beside_their_latency(folder: Path, ltr: Any) -> None:
+    lists = json.loads(Path("reranked.json").read_text())
+    short = {query: ids[: 2 + number % 2] for number, (query, ids) in enumerate(lists.items())}
+    Path("reranked.json").write_text(json.dumps(short))
+    latencies = json.loads(ltr(*COMPARE, "latency.csv", "--json")[1])["latencies"]
+    assert {one["model"]: one["documents"] for one in latencies} == {"reranked": 2.5, "first": 6}
+    # tables of values have no rankings
+    for name in ("first", "reranked"):
+        pd.DataFrame({"query_id": list(lists), "mrr@5": 0.5}).to_csv(f"values/{name}.csv", index=False)
+    command = ("compare", "values/first.csv", "values/reranked.csv", "--latency", "latency.csv", "--json")
+    latencies = json.loads(ltr(*command)[1])["latencies"]
+    assert [(one["documents"], one["n_queries"]) for one in latencies] == [(None, N), (None, N)]
 
 
 def test_seconds_beside_milliseconds_are_noticed(folder: Path, ltr: Any) -> None:

@@ -139,8 +139,7 @@ def _with_latencies(
     """Return the comparison with the latency of its rankings, where it is given, and cautions."""
     if latency is None:
         return data, []
-    files = {} if compared.rankings is None else compared.rankings.files
-    return with_latencies(data, latency, files)
+    return with_latencies(data, latency, compared.rankings)
 
 
 def _write_for_ci(

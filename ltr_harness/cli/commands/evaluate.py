@@ -228,7 +228,7 @@ def _evaluate_files(
         )
         compared = _report_data(comparison, loaded.judgments_file)
     if compared is not None and latency is not None:
-        compared, latency_cautions = rankings.with_latencies(compared, latency, loaded.files)
+        compared, latency_cautions = rankings.with_latencies(compared, latency, loaded)
         cautions += latency_cautions
     if not is_single:
         cautions += [other_name(text, name) for name, text in typed.items()]

@@ -23,7 +23,7 @@ _EXPECTED = "milliseconds per query, 0 or more"
 
 
 def compared_latencies(
-    comparison: Comparison, source: str, files: Mapping[str, Path]
+    comparison: Comparison, source: str, files: Mapping[str, Path], documents: Mapping[str, float]
 ) -> tuple[list[ModelLatency], list[Caution]]:
     """Return the latency of every compared model, and cautions.
 
@@ -32,6 +32,7 @@ def compared_latencies(
         source: a table with ``query_id`` and a column for each model, JSON of {model: {query: milliseconds}}, or else
             the name of a column of `files`.
         files: of the models' rankings, by name.
+        documents: the mean number of documents in each model's rankings, where it is known.
     """
     path = local_path(source)
     if path.exists():
@@ -46,7 +47,7 @@ def compared_latencies(
             strict=True,
         )
     )
-    return model_latencies(comparison, milliseconds), _cautions(milliseconds, tables)
+    return model_latencies(comparison, milliseconds, documents), _cautions(milliseconds, tables)
 
 
 def _refuse_no_column(source: str, models: Sequence[str], files: Mapping[str, Path]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness._util.number_text import number_text
@@ -105,6 +105,10 @@ def _latency_blocks(data: ReportData) -> list[Block]:
     on_front = {model_latency.model: mark for model_latency, mark in zip(data.latencies, marks, strict=True)}
     interval = f"[{data.joint()}CI]"
     front_hint = "On the front, no other model has as low a p50 and as good a mean."
+    depth: dict[Column, Callable[[ModelLatency], Cell]] = {}
+    if any(model_latency.documents is not None for model_latency in data.latencies):
+        hint = "Mean number of documents that a query's ranking lists."
+        depth[Column("Documents", "number", hint=hint)] = lambda model_latency: model_latency.documents
     table = Table.of(
         "latency",
         f"Quality against latency: milliseconds per query, over {count_of(data.latencies[0].n_queries, 'query')}.",
@@ -114,6 +118,7 @@ def _latency_blocks(data: ReportData) -> list[Block]:
             Column(data.primary, "metric", best=data.best(data.primary)): lambda model_latency: data.mean(
                 model_latency.model
             ),
+            **depth,
             Column("p50, ms [CI]", "seconds"): lambda model_latency: _percentile_cell(model_latency.p50),
             Column("p95, ms [CI]", "seconds"): lambda model_latency: _percentile_cell(model_latency.p95),
             Column(f"Mean difference, ms {interval}", "number"): _time_cell,
