@@ -3,8 +3,9 @@
     scripts/bench all [--only start evaluate ...] [--trec-eval FOLDER] [--mq2008 FOLDER]
 
 What is compared takes turns, of which the cheapest counts, in CPU time unless a line says otherwise. It takes at most
-ten minutes on two quiet cores, so streams have 20 million rows here; `scripts/bench stream` has 200. A line that cannot
-be measured says why. The exit code is 1 where a goal is missed.
+ten minutes on two quiet cores, so streams have 20 million rows here; `scripts/bench stream` has 200. The parts tests,
+fast and ci take as long as the scripts that they run, and are measured where --only names them. A line that cannot be
+measured says why. The exit code is 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -174,6 +175,34 @@ def trec(options: argparse.Namespace) -> Iterator[Line]:
         yield Line(name, seconds["ours"] / seconds["trec_eval"], 0.2, beside=beside)
 
 
+def tests(_: argparse.Namespace) -> Iterator[Line]:
+    yield from suite_lines("scripts/test", "scripts/test", cpu_goal=360, clock_goal=180)
+
+
+def fast(_: argparse.Namespace) -> Iterator[Line]:
+    yield from suite_lines("scripts/test --fast", "scripts/test", "--fast", cpu_goal=70)
+
+
+def ci(_: argparse.Namespace) -> Iterator[Line]:
+    yield from suite_lines(".ci/run, installed", ".ci/run", clock_goal=360)
+
+
+def suite_lines(
+    name: str, script: str, *options: str, cpu_goal: float | None = None, clock_goal: float | None = None
+) -> Iterator[Line]:
+    """Run a script of the repository and yield what it took, as far as that has a goal."""
+    began, beside = time.perf_counter(), ""
+    try:
+        seconds = cpu_of([str(REPOSITORY / script), *options])
+        clock = time.perf_counter() - began
+    except subprocess.CalledProcessError:
+        seconds, clock, beside = np.nan, np.nan, "it failed"
+    if cpu_goal is not None:
+        yield Line(f"{name}, CPU", seconds, cpu_goal, " s", beside)
+    if clock_goal is not None:
+        yield Line(f"{name}, by the clock", clock, clock_goal, " s", beside)
+
+
 def scale(_: argparse.Namespace) -> Iterator[Line]:
     from bench_scale import SIZES, seconds_of
 
@@ -193,13 +222,14 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Line]]] = {
     "trec": trec,
     "scale": scale,
 }
+SUITES: dict[str, Callable[[argparse.Namespace], Iterator[Line]]] = {"tests": tests, "fast": fast, "ci": ci}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
+    parser.add_argument("--only", nargs="+", choices=[*PARTS, *SUITES], default=list(PARTS), metavar="PART")
     parser.add_argument("--trec-eval", type=Path, metavar="FOLDER", help="its published source")
     data = Path(os.environ.get("LTR_HARNESS_DATA", REPOSITORY.parent / "shared" / "data"))
     parser.add_argument("--mq2008", type=Path, metavar="FOLDER", default=data / "mq2008")
@@ -207,7 +237,7 @@ def main() -> int:
     began, missed = time.perf_counter(), 0
     print(f"{'':<56}{'measured':>10}{'goal':>10}", flush=True)
     for part in options.only:
-        for line in PARTS[part](options):
+        for line in (PARTS | SUITES)[part](options):
             print(line, flush=True)
             missed += line.verdict == "NO"
     print(f"{time.strftime('%Y-%m-%d')}, {time.perf_counter() - began:.0f} s by the clock, {missed} missed")
