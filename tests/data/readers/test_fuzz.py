@@ -97,7 +97,8 @@ def test_a_parquet_file_with_any_one_byte_gone(tmp_path: Path) -> None:
     """Among them the counts of rows, of the file and of each column."""
     content = small_parquet(tmp_path / "whole.parquet")
     told = set()
-    for at in range(len(content)):
+    text = content.index(b"ARROW:schema")  # of one kind: of its bytes every eighth will do
+    for at in (*range(text), *range(text, len(content), 8)):
         (tmp_path / "bad.parquet").write_bytes(content[:at] + b"\0" + content[at + 1 :])
         try:
             read = Parquet().read(["bad.parquet"], tmp_path)
