@@ -3,9 +3,10 @@
 import json
 import pickle
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -344,6 +345,30 @@ def _with_cure(message: str) -> str:
     return f"{first.rstrip('.')}{cure}" if "contains NaN" in first else first
 
 
+class _PrintsToStderr:
+    """Print to stderr while any thread is within; of two `redirect_stdout` at once one can leave stdout replaced."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_within = 0
+        self._stdout = sys.stdout
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_within == 0:
+                self._stdout, sys.stdout = sys.stdout, sys.stderr
+            self._n_within += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_within -= 1
+            if self._n_within == 0:
+                sys.stdout = self._stdout
+
+
+_prints_to_stderr = _PrintsToStderr()
+
+
 @contextmanager
 def _threads(limit: int, backend: str) -> Iterator[None]:
     """At most so many threads, one for the sums of BLAS, whose order they change; printed lines go to stderr."""
@@ -351,5 +376,5 @@ def _threads(limit: int, backend: str) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     limits = threadpool_limits({"blas": 1, "openmp": limit})
-    with limits, parallel_config(backend, n_jobs=limit), redirect_stdout(sys.stderr):
+    with limits, parallel_config(backend, n_jobs=limit), _prints_to_stderr:
         yield

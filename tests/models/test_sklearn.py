@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -125,6 +127,35 @@ def test_the_record_says_what_the_score_is_and_every_parameter() -> None:
 
 
 # --- seeds, threads, versions ---
+
+
+def test_threads_that_score_at_once_leave_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first is done while the second still scores; what the process prints afterwards must not be lost."""
+    first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+
+    class Talkative:
+        def predict(self, X: Any) -> Any:
+            if len(X) == 1:
+                first_is_in.set()
+                assert second_is_in.wait(60)
+            else:
+                second_is_in.set()
+                assert first_is_out.wait(60)
+            print("scored")
+            return np.zeros(len(X))
+
+    data = ranking_data(1)
+    trained = SklearnRanker(estimator=qualified_name(Ridge)).fit(Training(train=data))
+    model = replace(trained, estimator=Talkative())
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(model.score, data.features[:1])
+        assert first_is_in.wait(60)
+        second = pool.submit(model.score, data.features[:2])
+        first.result()
+        first_is_out.set()
+        second.result()
+    print("afterwards")
+    assert capsys.readouterr() == ("afterwards\n", "scored\nscored\n")
 
 
 def test_a_seed_that_is_given_is_kept() -> None:
