@@ -69,6 +69,16 @@ def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
     assert len(cached_kernels(tmp_path)) == 1  # in place of the old one
 
 
+@pytest.mark.long
+def test_a_file_of_another_time_and_the_same_content_is_the_same_source(tmp_path: Path) -> None:
+    """As a fresh checkout has it."""
+    kernel(tmp_path)(3.0)
+    os.utime(tmp_path / "kernels.py", (0, 0))
+    again = kernel(tmp_path)
+    assert again(3.0) == 1.5
+    assert hits(again) == 1
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "cut": lambda content: content[: len(content) // 2],
