@@ -37,8 +37,6 @@ EXPERIMENT: dict[str, Any] = {
 
 # The package's own file with one more option, and three lines that obey it, before anything else has read the class.
 WITH_TARGET = '''
-import json
-import sys
 from pathlib import Path
 from ltr_harness.boosting import stopping
 
@@ -66,13 +64,17 @@ exec(compile(source, stopping.__file__, "exec"), vars(stopping))
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 
-for arguments in json.loads(sys.argv[1]):
-    assert run_command(cli, arguments) == 0
+before = set(Path("runs/x").iterdir())
+for command in ("check x.yaml", "run x.yaml --workers 1 --set stopping.target=0.01"):
+    assert run_command(cli, command.split()) == 0
+(added,) = (path for path in Path("runs/x").glob("gbm--*") if path not in before)
+assert run_command(cli, ["reproduce", str(added)]) == 0
 '''
 
 
-def ltr_with_target(folder: Path, *commands: str) -> str:
-    command = [sys.executable, "-c", WITH_TARGET, json.dumps([command.split() for command in commands])]
+def printed_with_target(folder: Path) -> str:
+    """The output of `check`, of `run` with a target, and of `reproduce` of the run that it adds."""
+    command = [sys.executable, "-c", WITH_TARGET]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -88,8 +90,8 @@ def test_a_new_option_is_a_change_of_one_class_and_leaves_runs_that_do_not_use_i
     runs = tmp_path / "runs"
     run_experiment(EXPERIMENT, runs=runs, workers=1, progress=Progress())
     before = records(runs)
-    again = "run x.yaml --workers 1 --set stopping.target=0.01"
-    assert "done: 2 of 2 runs" in ltr_with_target(tmp_path, "check x.yaml", again)
+    printed = printed_with_target(tmp_path)
+    assert "done: 2 of 2 runs" in printed
     now = records(runs)
     (added,) = now.keys() - before.keys()  # the linear model is the same run
     assert {name: now[name] for name in before} == before
@@ -105,7 +107,7 @@ def test_a_new_option_is_a_change_of_one_class_and_leaves_runs_that_do_not_use_i
     }
     assert now[added]["rounds_trained"] == 1
     # and trained again by the same rule
-    assert "identical: model file" in ltr_with_target(tmp_path, f"reproduce runs/x/{added}")
+    assert "identical: model file" in printed
 
 
 def test_a_record_without_an_option_has_its_default() -> None:

@@ -31,7 +31,7 @@ from ltr_harness.models.dask import cut
 from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
 from tests.experiments.training.conftest import runs_of
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("module_without_report")]
 
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 

@@ -31,7 +31,7 @@ class Mine(RandomRanker):
 
 
 @pytest.fixture(scope="module")
-def stored_experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored_experiment(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     """A finished experiment with every kind of ranker, run by two workers, one of a user's own file among them."""
     import yaml
 
@@ -131,7 +131,7 @@ def first_label(labels, scores):
 
 
 @pytest.fixture(scope="module")
-def from_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def from_files(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     """A run of models with a fixed number of rounds, on text files, with a metric of the user's own."""
     import numpy as np
     import yaml

@@ -54,6 +54,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     assert "caution: models.plain" not in said
 
 
+@pytest.mark.usefixtures("without_report")
 def test_any_number_of_workers_leaves_the_same_bytes_behind(
     small_config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ print({run.record.model: run.record.files for run in result.runs})
 """
 
 
+@pytest.mark.usefixtures("without_report")
 def test_how_busy_the_machine_is_does_not_decide_on_the_threads(tmp_path: Path) -> None:
     command = [sys.executable, "-c", TRAIN, json.dumps(OMP), str(tmp_path / "dynamic")]
     environment = {**os.environ, "OMP_DYNAMIC": "true"}
