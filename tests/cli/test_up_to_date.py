@@ -423,6 +423,20 @@ def test_a_command_killed_before_its_page_runs_again(world: World, monkeypatch: 
     assert world.is_up_to_date
 
 
+def test_no_worker_is_started_where_everything_is_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise AssertionError("workers are started")
+
+    assert world.run("--workers", "1")[0] == 0
+    monkeypatch.setattr("ltr_harness.experiments.training.pool.worker_context", refuse)
+    code, _, err = world.run("--workers", "2", "--set", "compare.confidence=0.9")
+    assert code == 0, err
+    assert "nothing to train" in err
+    assert world.run("--workers", "2", "--set", "name=another")[0] == 1  # which is new
+
+
 def test_few_pages_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up_to_date, "_MOST_PAGES", 2)
     for confidence in (0.9, 0.95, 0.99):

@@ -1,6 +1,7 @@
 """`ltr-harness run`: train what is missing, compare, report."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ import ltr_harness
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import options, up_to_date
 from ltr_harness.cli.output import echo
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
+    from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.runs import Record
     from ltr_harness.experiments.training.job import Job
+    from ltr_harness.report.terminal_progress import TerminalProgress
 
 
 class _WorkersType(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
@@ -94,23 +97,21 @@ def command(
     page = up_to_date.page_of(click.get_current_context().params)
     if (finished := up_to_date.read(page)) is not None:
         return up_to_date.print_again(finished, quiet=quiet, as_json=as_json)
-    from ltr_harness.experiments.training.pool import worker_context
+    if not (quiet or as_json):
+        echo(up_to_date.READING, err=True)
+    if not dry_run and _has_workers(workers, dask) and _is_new(config, overrides, given["runs"]):
+        from ltr_harness.experiments.training.pool import worker_context
 
-    if _has_workers(workers, dask) and not dry_run:
-        worker_context()
-    from ltr_harness.cli.json_progress import JsonProgress
+        worker_context()  # workers load while the data are read
     from ltr_harness.experiments.training.check import refuse_errors
     from ltr_harness.report.terminal_progress import TerminalProgress
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
-    if not (quiet or as_json):
-        echo(up_to_date.READING, err=True)
     if no_ledger:
         overrides = (*overrides, "compare.ledger=false")
     n_processes = workers if isinstance(workers, int) else None
-    listener = JsonProgress("run", quiet) if as_json else TerminalProgress(quiet, verbose=verbose)
     with (
-        listener as progress,
+        _listener(quiet, verbose, as_json) as progress,
         up_to_date.recording(page, config) as recording,
         chosen_cluster(workers, dask) as cluster,
     ):
@@ -127,7 +128,7 @@ def command(
         result = run_prepared(job, fail_fast=fail_fast, progress=progress)
         recording.store(result, progress.table_text)
         code = 1 if result.failures else 0
-        if isinstance(progress, JsonProgress):
+        if not isinstance(progress, TerminalProgress):
             progress.exit_code = code
             progress.print_report(result.report_path)
             return code
@@ -140,6 +141,28 @@ def command(
 def _has_workers(workers: int | str | None, dask: str | None) -> bool:
     """Return whether several processes of this command may train."""
     return dask is None and workers != 1 and not isinstance(workers, str)
+
+
+def _is_new(config: Path, overrides: tuple[str, ...], runs: Path) -> bool:
+    """Return whether an experiment has no folder yet, so that something is to be trained."""
+    from ltr_harness.experiments.config.expand import merged_tree
+    from ltr_harness.experiments.runs.folder import encoded
+
+    if config.expanduser().is_file():  # a pipe can be read only once
+        with suppress(HarnessError):  # raised again where it is read
+            name = merged_tree(config, overrides).find(("name",))
+            return name is not None and not (runs.expanduser() / encoded(str(name.value))).exists()
+    return False
+
+
+def _listener(quiet: bool, verbose: bool, as_json: bool) -> "JsonProgress | TerminalProgress":
+    if as_json:
+        from ltr_harness.cli.json_progress import JsonProgress
+
+        return JsonProgress("run", quiet)
+    from ltr_harness.report.terminal_progress import TerminalProgress
+
+    return TerminalProgress(quiet, verbose=verbose)
 
 
 def _refuse_with_final(final: str | None, as_json: bool, dry_run: bool) -> None:
