@@ -102,6 +102,18 @@ def _copy_kernels(source: Path, target: Path) -> None:
             unfinished.replace(copy)  # whole for a process that reads it meanwhile
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the workers of ``-n auto``: one for each core, and one more for two where tests wait.
+
+    Long tests wait for clusters, for processes that end, and for the browser: a third of two workers' time.
+    """
+    from ltr_harness._util.cores import available_cores
+
+    cores = available_cores()
+    return cores if "not long" in config.option.markexpr else cores + (cores + 1) // 2
+
+
 def pytest_report_header() -> str:
     """The libraries whose versions decide results; pytest itself names the Python."""
     named = ["numpy", "scipy", "pandas", "pyarrow", "numba", "lightgbm", "xgboost", "catboost", "onnxruntime"]

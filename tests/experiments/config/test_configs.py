@@ -125,7 +125,7 @@ def test_configs_of_sets_that_nobody_may_copy_run_on_small_files_of_the_same_lay
     name: str, tmp_path: Path
 ) -> None:
     write_layout(load(name), tmp_path / "set", tuple(range(1, LARGE[name] + 1)))
-    small = [f"data.root={tmp_path / 'set'}", "stopping.max_rounds=10", "stopping.every=1", "seeds=[1]"]
+    small = [f"data.root={tmp_path / 'set'}", "stopping.max_rounds=3", "stopping.every=1", "seeds=[1]"]
     small += ["report.formats=[json]"]
     result = run_experiment(CONFIGS / f"{name}.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
@@ -146,7 +146,7 @@ def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None
         }
     )
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    small = [f"data.root={tmp_path}", "stopping.max_rounds=10", "seeds=[1]", "report.formats=[json]"]
+    small = [f"data.root={tmp_path}", "stopping.max_rounds=3", "seeds=[1]", "report.formats=[json]"]
     result = run_experiment(CONFIGS / "own-csv.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert {run.record.model for run in result.runs} == {"lgbm-lambdarank", "xgb-ndcg", "today", "random"}
