@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -152,13 +152,16 @@ class RawJudgments(KeepsArrays):
         return RawJudgments(numbers, self.documents[rows], self.grades[rows])
 
 
-def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> Floats:
+def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> NDArray[Any]:
+    """Return labels (n_rows,) in float64, grades of a byte in uint8."""
     column = truths_as_numbers(as_column(labels, "labels"))
     if column.size != groups.n_rows:
         raise DataError(
             f"{count_of(column.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
             f"{count_of(groups.n_queries, 'query')}; expected one label per row"
         )
+    if column.dtype == np.uint8 or (column.dtype == np.int8 and column.min(initial=0) >= 0):
+        return sealed(column.astype(np.uint8))
     grades = as_floats(column, copy=True)  # a copy: callers use their buffers again
     if grades is None:
         found = f"labels are not numbers (dtype {column.dtype})"
@@ -184,7 +187,7 @@ def _checked_weights(query_weights: ArrayLike, groups: QueryGroups) -> Floats:
     return weights
 
 
-def _checked_flags(judged: ArrayLike, grades: Floats, groups: QueryGroups) -> Bools:
+def _checked_flags(judged: ArrayLike, grades: NDArray[Any], groups: QueryGroups) -> Bools:
     """Return which rows (n_rows,) are judged; raise for one that is not, and has a grade."""
     flags = as_row_flags(judged, "judged", groups)
     unjudged = np.flatnonzero(~flags & (grades != 0))
@@ -277,9 +280,8 @@ class Judgments(KeepsArrays):
             if not recurring:
                 refuse_repeated(documents, groups)
         flags = None if judged is None else _checked_flags(judged, grades, groups)
-        pool = cls(grades, groups, weights, documents, flags, subtopics)
-        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu" and labels.dtype.itemsize == 1:
-            vars(pool)["grades"] = Grades.of(labels)  # sooner than from eight bytes each
+        kind = NarrowJudgments if grades.dtype == np.uint8 else cls
+        pool = kind(grades, groups, weights, documents, flags, subtopics)
         return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
 
     def with_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
@@ -451,6 +453,26 @@ class Judgments(KeepsArrays):
             query_weights=None if self.query_weights is None else self.query_weights[queries],
             missed=None if self.missed is None else self.missed.take(queries),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class NarrowJudgments(Judgments):
+    """Judgments whose labels stay as narrow as they came, and get eight bytes on request."""
+
+    _given: NDArray[Any] = field(init=False)  # labels
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self)["_given"] = vars(self).pop("labels")
+
+    @cached_property  # type: ignore[misc]  # read only, as the field is
+    def labels(self) -> NDArray[np.float64]:
+        return sealed(self._given.astype(np.float64, copy=False))
+
+    @cached_property
+    def grades(self) -> Grades | None:
+        """See `Judgments`."""
+        return Grades.of(self._given)
 
 
 @compiled

@@ -137,6 +137,7 @@ def _text(value: Any) -> str:
 
 IN_MEMORY_ROWS = 5_000_000  # a log up to this size is read whole, and its rows may come in any order
 BATCH_ROWS = 1_000_000
+_READ_AHEAD = 1 << 19  # rows that are read while others are worked on
 
 _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv",
@@ -153,8 +154,8 @@ class Log:
     columns: tuple[str, ...]  # names of its columns
     _source: Any  # a pyarrow Table or Dataset
 
-    def _record_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Return the rows with some columns, as they are stored."""
+    def _record_batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Return some columns, as they are stored, of about so many rows at a time."""
         if isinstance(self._source, pa.Table):
             return iter(self._source.select(list(columns)).to_batches())
         import pyarrow.dataset as ds  # loads pandas, which batches in memory do not need
@@ -162,7 +163,8 @@ class Log:
         require_room(pa.cpu_count() + pa.io_thread_count())
         fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
         projection = {name: fields[name] for name in columns}
-        scanner = self._source.scanner(columns=projection, batch_size=1 << 17, batch_readahead=4)
+        ahead = max(1, _READ_AHEAD // rows)
+        scanner = self._source.scanner(columns=projection, batch_size=rows, batch_readahead=ahead)
         batches: Iterator[Any] = scanner.to_batches()
         is_arrow_file = isinstance(self._source.format, ds.IpcFileFormat)
         return map(_validated, batches) if is_arrow_file else batches
@@ -177,6 +179,9 @@ class Log:
     ) -> Iterator[Any]:
         """Yield tables with some columns, whole queries each; a log that fits into the memory is one batch."""
         # a larger one must hold each query's rows together; `read_log` notices where it does not
+        at_once = 1 << 17
+        if rows is not None:
+            at_once = 4 * rows  # tables that are slices of a batch need no copy
         rows = BATCH_ROWS if rows is None else rows
         if query is None:
             in_memory = rows
@@ -185,7 +190,7 @@ class Log:
         self.refuse_missing(columns)
         empty = True
         try:
-            filled = (computable(batch) for batch in self._record_batches(columns) if len(batch))
+            filled = (computable(batch) for batch in self._record_batches(columns, at_once) if len(batch))
             for table in whole_queries(filled, query, in_memory=in_memory, rows=rows):
                 empty = False
                 yield table

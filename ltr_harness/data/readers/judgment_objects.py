@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.text import shortened
+from ltr_harness.data.arrays import Ints
 from ltr_harness.data.columns import table_of
 from ltr_harness.data.readers import foreign_judgments, id_lists
 from ltr_harness.data.readers.id_lists import WORD
@@ -128,21 +129,12 @@ def _of_mapping(
     mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = ""
 ) -> UncheckedRows:
     names, listed = list(mapping), list(mapping.values())
-    kinds = set(map(type, listed))
-    documents: Any = None
-    values: Any = None
-    if kinds == {dict} or kinds <= id_lists.UNSCORED[role]:
-        documents = texts_of_lists(listed, source)
-    if documents is None:
+    columns = _texts_and_values(listed, source, role)
+    if columns is None:
         pairs = [_documents_and_values(*pair, source, role) for pair in zip(listed, names, strict=True)]
-        listed = [each for each, _ in pairs]
-        documents = list(itertools.chain.from_iterable(listed))
-        values = list(itertools.chain.from_iterable(each for _, each in pairs))
-    elif kinds == {dict}:
-        values = list(itertools.chain.from_iterable(map(dict.values, listed)))
-    sizes = np.fromiter(map(len, listed), np.int64, len(listed))
-    if values is None:
-        values = id_lists.values_without_scores(sizes, role)
+        listed, values = [each for each, _ in pairs], [each for _, each in pairs]
+        columns = list(itertools.chain.from_iterable(listed)), list(itertools.chain.from_iterable(values))
+    sizes = _sizes(listed)
     ends = np.cumsum(sizes)
 
     def place(row: int) -> str:
@@ -150,10 +142,27 @@ def _of_mapping(
         document = list(id_lists.in_order(listed[query]))[row - int(ends[query] - sizes[query])]
         return f"{source}[{names[query]!r}][{document!r}]"
 
-    rows = rows_of_columns((names, documents, values), source, form, name, place, sizes)
+    rows = rows_of_columns((names, *columns), source, form, name, place, sizes)
     if role == "qrels":
         return rows
     return replace(rows, without_rows=tuple(str(names[query]) for query in np.flatnonzero(sizes == 0)))
+
+
+def _texts_and_values(listed: Sequence[Any], source: str, role: Role) -> tuple[Any, Any] | None:
+    """Return the documents of all queries as Arrow texts, and their values; None where they are read one by one."""
+    kinds = set(map(type, listed))
+    if not (kinds == {dict} or kinds <= id_lists.UNSCORED[role]):
+        return None
+    texts = texts_of_lists(listed, source)
+    if texts is None:
+        return None
+    if kinds == {dict}:
+        return texts, list(itertools.chain.from_iterable(map(dict.values, listed)))
+    return texts, id_lists.values_without_scores(_sizes(listed), role)
+
+
+def _sizes(listed: Sequence[Any]) -> Ints:
+    return np.fromiter(map(len, listed), np.int64, len(listed))
 
 
 def _documents_and_values(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.arrays import Bools, read_only, sealed
-from ltr_harness.data.judgments import Grades, Judgments, Subtopics
+from ltr_harness.data.judgments import Judgments, NarrowJudgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, NameColumn, PackedNames, number_of
@@ -26,25 +26,14 @@ Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
 
 
 @dataclass(frozen=True, eq=False)
-class LateJudgments(Judgments):
+class LateJudgments(NarrowJudgments):
     """Judgments whose rows get labels of eight bytes, and names, on request."""
 
     names: Namer = field(kw_only=True)
-    _given: NDArray[Any] = field(init=False)  # labels, as narrow as they came
 
     def __post_init__(self) -> None:
         super().__post_init__()
         del self.__dict__["document_ids"]
-        self.__dict__["_given"] = self.__dict__.pop("labels")
-
-    @cached_property  # type: ignore[misc]  # read only, as the field is
-    def labels(self) -> NDArray[np.float64]:
-        return sealed(self._given.astype(np.float64, copy=False))
-
-    @cached_property
-    def grades(self) -> Grades | None:
-        """See `Judgments`."""
-        return Grades.of(self._given)
 
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def document_ids(self) -> NDArray[Any] | None:
