@@ -75,6 +75,7 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     parts = {"train": "train.txt", "valid": "valid.txt"}
     config = SMALL | {
         "name": "folded",
+        "seeds": [1],
         "data": {
             "reader": "letor",
             "root": str(tmp_path),
@@ -276,6 +277,7 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
 def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
     config = SMALL | {
         "name": "folded",
+        "seeds": [1],
         "data": {**SMALL["data"], "files": ["train", "test"], "folds": 3},
         "report": {"formats": ["json"]},
     }

@@ -65,8 +65,9 @@ def test_an_unknown_baseline_is_told(experiment_folder: Path, tmp_path: Path) ->
 
 @pytest.mark.long
 def test_runs_of_an_earlier_configuration_are_not_part_of_the_experiment(tmp_path: Path) -> None:
-    run_experiment(SMALL | JSON, runs=tmp_path)
-    run_experiment(SMALL | JSON | {"seeds": [2, 3]}, runs=tmp_path)
+    untrained = SMALL | JSON | {"models": {name: SMALL["models"][name] for name in ("z-random", "a-feature")}}
+    run_experiment(untrained, runs=tmp_path)
+    run_experiment(untrained | {"seeds": [2, 3]}, runs=tmp_path)
     data = stored_data([tmp_path / "small"])
     assert sorted({run.record.seed for run in data.runs if run.record.model == "z-random"}) == [2, 3]
     assert len(list((tmp_path / "small").glob("z-random--*"))) == 3
