@@ -22,6 +22,7 @@ metrics: {cutoffs: [3, 10], report: [ndcg, mrr], primary: ndcg@10}
 models:
   a: {ranker: feature, feature: match_1}
   b: {ranker: random}
+report: {formats: [json]}
 """
 
 

@@ -227,7 +227,7 @@ def test_the_present_ranking_is_the_baseline(tmp_path: Path, capsys: pytest.Capt
     assert experiment.models["as-shown"].ranker_name == "position"
     untrained = [line for line in output.read_text().splitlines() if "preset:" not in line]
     output.write_text("\n".join(untrained))
-    options = ["--runs", str(tmp_path / "runs"), "--workers", "1"]
+    options = ["--runs", str(tmp_path / "runs"), "--workers", "1", "--set", "report.formats=[json]"]
     assert run_command(cli, ["run", str(output), *options]) == 0
     assert "as-shown" in capsys.readouterr().out
 

@@ -41,7 +41,7 @@ def rows_of(seed: int, n_queries: int) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     """Two boosted models, a baseline and scores from elsewhere, trained on tables."""
     root = tmp_path_factory.mktemp("model")
     for name, seed, n in (("train", 1, 80), ("valid", 2, 30), ("test", 3, 40)):

@@ -143,6 +143,7 @@ def test_an_experiment_reads_addresses(server: str, tmp_path: Path) -> None:
                 "attributes": ["day"],
             },
             "stopping": {"metric": "ndcg@10", "max_rounds": 5},
+            "report": {"formats": ["json"]},
             "models": {
                 "lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "preset": "small"},
                 "price": {"ranker": "feature", "feature": "price"},

@@ -162,6 +162,7 @@ def test_an_experiment_ranks_returns(tmp_path: Path) -> None:
         "data": {**data, "relevance": RULE},
         "metrics": {"report": ["ndcg"], "cutoffs": [3], "primary": "ndcg@3"},
         "stopping": None,
+        "report": {"formats": ["json"]},
         "models": {
             "a": {"ranker": "feature", "feature": "a"},
             "trees": {"ranker": "lightgbm", "rounds": 5, "params": {"num_leaves": 4}},

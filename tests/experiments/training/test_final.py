@@ -109,6 +109,7 @@ def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, ca
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_with_folds_it_learns_from_all_rows(experiment: Path, tmp_path: Path, capsys: Any) -> None:
     config = yaml.safe_load(experiment.read_text())
     config["data"] = {"reader": "parquet", "files": ["train.parquet", "test.parquet"], "folds": 3}

@@ -235,6 +235,7 @@ def test_a_final_model_keeps_the_temperature_of_the_compared_one(folder: Path) -
     assert again.record.learned["temperature"] == run.record.learned["temperature"]
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_final_model_of_all_rows_keeps_the_median(tmp_path: Path) -> None:
     options = config(tmp_path)
     files = ["train.parquet", "valid.parquet", "test.parquet"]
@@ -294,6 +295,7 @@ def test_calibration_shows_the_temperature_that_it_uses(tmp_path: Path) -> None:
 # --- what a library derives ---
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_path: Path) -> None:
     catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
     shared = {"ranker": "catboost", "params": {"depth": 3}}
@@ -414,6 +416,7 @@ def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...
             ), loss
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_final_model_of_many_rows_stops_as_the_compared_ones_did(tmp_path: Path) -> None:
     """Histogram boosting holds rows out to stop early where there are more than 10,000."""
     pytest.importorskip("sklearn", reason="the extra `sklearn` is not installed")
