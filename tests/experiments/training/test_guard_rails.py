@@ -115,6 +115,7 @@ class Model(FittedModel):
 '''
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("kind", ["entry point", "own file"])
 def test_a_ranker_from_outside_runs_in_workers_too(
     kind: str, small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +139,7 @@ def test_a_ranker_from_outside_runs_in_workers_too(
     assert means[0] == means[1]
 
 
+@pytest.mark.usefixtures("without_report")
 def test_cautions_of_a_model_that_are_texts_are_refused(small_config: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "sum_ranker.py"
     file.write_text(OWN.replace("Model(sign=self.sign)", 'Model(sign=self.sign, cautions=("few rows",))'))

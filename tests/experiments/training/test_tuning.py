@@ -116,6 +116,7 @@ def test_the_second_run_tries_and_trains_nothing(
 
 def test_the_same_seed_tries_the_same(tuned_config: dict[str, Any], tmp_path: Path) -> None:
     tuned_config["tune"]["trials"] = 12  # beyond the ten that are random: the sampler has begun to learn
+    tuned_config["stopping"]["max_rounds"] = 5
     for folder in ("one", "two"):
         search(tuned_config, tmp_path / folder)
     assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
