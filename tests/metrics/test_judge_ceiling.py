@@ -57,6 +57,14 @@ def test_two_judges_by_hand() -> None:
     np.testing.assert_allclose(found.ranking, [(1 + 1 / 2) / 2, 1 / 2, np.nan], rtol=1e-14)
 
 
+def test_a_query_without_such_a_document_has_no_value_whatever_the_metric_gives_an_empty_one() -> None:
+    votes = {"q": {"a": [1.0, 1.0], "b": [0.0, 0.0]}, "s": {"g": [1.0], "h": [0.0]}}
+    found = values_of("mrr(empty=zero)", votes, {"q": ["a", "b"], "s": ["g", "h"]})
+    assert found is not None
+    np.testing.assert_equal(found.another_judge, [1.0, np.nan])
+    np.testing.assert_equal(found.ranking, [1.0, np.nan])
+
+
 def test_judges_take_turns_where_documents_have_different_numbers_of_judgments() -> None:
     found = values_of("mrr", {"q": {"a": [1.0, 0.0, 1.0], "b": [0.0, 1.0]}}, {"q": ["a", "b"]})
     assert found is not None
