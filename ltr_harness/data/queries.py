@@ -82,6 +82,11 @@ class QueryGroups(KeepsArrays):
         return np.asarray(self.boundaries[1:] - self.boundaries[:-1])
 
     @cached_property
+    def longest(self) -> int:
+        """The most rows of a query."""
+        return int(self.sizes.max())
+
+    @cached_property
     def has_rows(self) -> NDArray[np.bool_]:
         """bool (n_queries,), which queries have rows."""
         return sealed(self.sizes > 0)
@@ -168,12 +173,12 @@ class QueryGroups(KeepsArrays):
                 f"group_sizes[{query}] is {counts[query]} ({bad.size} such); expected at least one row per query: "
                 "leave empty queries out"
             )
-        total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
-        if total[-1] > _MOST_ROWS:
+        if counts.sum(dtype=np.float64) > _MOST_ROWS:  # does not wrap, as integers do
+            total = np.cumsum(counts, dtype=np.float64)
             query = int(np.argmax(total > _MOST_ROWS))
             found = f"group_sizes[{query}] is {counts[query]}, with which they add up to {total[query]:.3g}"
             raise DataError(f"{found}; expected rows per query")
-        names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
+        names = sealed(np.arange(counts.size)) if ids is None else as_column(ids, "query ids")
         if names.size != counts.size:
             raise DataError(
                 f"{names.size} query ids for {counts.size} group sizes; expected one id per query"
@@ -188,7 +193,9 @@ class QueryGroups(KeepsArrays):
             counts: int64 (n_queries,).
             ids: (n_queries,).
         """
-        return cls(sealed(np.concatenate(([0], np.cumsum(counts)))), ids)
+        boundaries = np.zeros(counts.size + 1, dtype=np.int64)
+        np.cumsum(counts, out=boundaries[1:])
+        return cls(sealed(boundaries), ids)
 
     @classmethod
     def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
@@ -341,13 +348,24 @@ def scores_not_numbers(column: Array) -> DataError:
 
 def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
     """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
+    values = as_scores(scores, groups)
+    # carries NaN through and is the cheapest way to see one
+    if np.isnan(np.minimum.reduce(values, initial=np.inf)):
+        raise scores_with_nan(values, groups)
+    return values
+
+
+def scores_with_nan(values: Floats, groups: QueryGroups) -> DataError:
+    """Return the error about scores (n_rows,) of which some are NaN."""
+    place = place_of(np.flatnonzero(np.isnan(values)), groups)
+    return DataError(f"score is NaN {place}; expected a number: infinities are fine, NaN has no rank")
+
+
+def as_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
+    """Scores (n_rows,) as contiguous float64, for a `RowRanker`, which refuses NaN itself."""
     column = as_column(scores, "scores")
     refuse_score_count(column, groups)
     values = as_floats(column)
     if values is None:
         raise scores_not_numbers(column)
-    # carries NaN through and is the cheapest way to see one
-    if np.isnan(np.minimum.reduce(values, initial=np.inf)):
-        place = place_of(np.flatnonzero(np.isnan(values)), groups)
-        raise DataError(f"score is NaN {place}; expected a number: infinities are fine, NaN has no rank")
     return values

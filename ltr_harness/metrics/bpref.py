@@ -76,7 +76,7 @@ class BPref(BinaryMetric):
 def _preferences(
     lists: Lists, is_relevant: Bools, is_against: Bools, n_relevant: Ints, n_against: Ints, out: Floats
 ) -> None:
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, _ = lists
     for query in range(n_relevant.size):
         first = offsets[query]
         n = offsets[query + 1] - first

@@ -49,7 +49,7 @@ class CumulatedMetric(Metric):
     def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats, Bools]:
         """The gain of each label, the discount of each rank that counts, and which queries have no gain."""
         gain = self.gain_of_labels(judgments)
-        factors = self.factors(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = self.factors(min(judgments.groups.longest, int(cutoffs[-1])))
         return gain, factors, judgments.count_rows(gain > 0.0) == 0
 
 
@@ -104,7 +104,7 @@ class DCG(GainMetric, CumulatedMetric):
         change = super().swap_change(judgments)
         if self.discount not in NAMED_DISCOUNTS:
             return change
-        return replace(change, distance_worth=self.factors(int(judgments.groups.sizes.max()) + 1))
+        return replace(change, distance_worth=self.factors(judgments.groups.longest + 1))
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"discount": self.factors(n_ranks)}
@@ -129,21 +129,25 @@ def cumulated(
 
 @compiled
 def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Floats) -> None:
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, tied = lists
     for query in range(offsets.size - 1):
         first = offsets[query]
         n = min(offsets[query + 1] - first, factor.size, cutoffs[-1])
         total = 0.0
         cutoff = i = 0
+        if not tied[query]:  # the general case below, without its questions
+            for cutoff in range(cutoffs.size):
+                while i < min(n, cutoffs[cutoff]):
+                    total += gain[rows[first + i]] * factor[i]
+                    i += 1
+                out[cutoff, query] = total
+            continue
         while i < n:
             end = tie_end[first + i]
-            if end == i + 1:
-                mean_gain = gain[rows[first + i]]
-            else:
-                mean_gain = 0.0
-                for j in range(i, end):
-                    mean_gain += gain[rows[first + j]]
-                mean_gain /= end - i
+            mean_gain = 0.0
+            for j in range(i, end):
+                mean_gain += gain[rows[first + j]]
+            mean_gain /= end - i
             while i < end and i < n:
                 total += mean_gain * factor[i]
                 i += 1

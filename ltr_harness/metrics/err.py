@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.arrays import Array
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, ExplainColumns, Metric, Prepared, Values
@@ -107,7 +108,7 @@ class ERR(Metric):
 
     def rank_utilities(self, judgments: Judgments, cutoffs: Cutoffs) -> Floats:
         """Return the utility of being satisfied at each rank that counts, float64 (n_ranks,)."""
-        return gains.discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
+        return gains.discounts(self.discount, min(judgments.groups.longest, int(cutoffs[-1])), self.name)
 
     def stop_probabilities(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
@@ -130,7 +131,7 @@ class ERR(Metric):
 def expected_utility(
     metric: Metric,
     ranking: Ranking,
-    stops: tuple[Ints, Floats],
+    stops: tuple[Array, Floats],
     cutoffs: Cutoffs,
     utilities: Floats,
     continuation: float = 1.0,
@@ -140,8 +141,8 @@ def expected_utility(
     Args:
         metric: whose refusal it is where many documents tie and there is no cutoff.
         ranking: documents in rank order.
-        stops: int64 (n_listed,) and the float64 (n,) that it points into: the chance that each document satisfies, in
-            [0, 1], as with `Ranking.labels`, or from `Ranking.by_value`.
+        stops: integers (n_listed,) and the float64 (n,) that they point into: the chance that each document satisfies,
+            in [0, 1], as with `Ranking.labels`, or from `Ranking.by_value`.
         cutoffs: int64 (n_cutoffs,), ascending.
         utilities: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.
@@ -157,7 +158,7 @@ def expected_utility(
                 "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
             )
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    lists = (ranking.offsets, stops[0], ranking.tie_end)
+    lists = (ranking.offsets, stops[0], ranking.tie_end, ranking.tied)
     _expected_utility(lists, cutoffs, stops[1], utilities, float(continuation), out)
     return out
 
@@ -166,13 +167,22 @@ def expected_utility(
 def _expected_utility(
     lists: Lists, cutoffs: Ints, stops: Floats, utilities: Floats, continuation: float, out: Floats
 ) -> None:
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, tied = lists
     for query in range(offsets.size - 1):
         first = offsets[query]
         n = min(offsets[query + 1] - first, cutoffs[-1])
         total = 0.0
         reading = 1.0  # chance that the user gets to this rank
         cutoff = i = 0
+        if not tied[query]:  # the general case below, without its questions
+            for cutoff in range(cutoffs.size):
+                while i < min(n, cutoffs[cutoff]):
+                    stop = stops[rows[first + i]]
+                    total += reading * stop * utilities[i]
+                    reading *= (1.0 - stop) * continuation
+                    i += 1
+                out[cutoff, query] = total
+            continue
         while i < n:
             end = tie_end[first + i]
             if end == i + 1:

@@ -49,12 +49,13 @@ class MAP(BinaryMetric):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_labels(judgments)
+        relevance, is_empty = is_relevant.astype(np.float64), n_relevant == 0
+        all_ranks = np.ones(min(judgments.groups.longest, int(cutoffs[-1])))
         at_least_one = self._divisor(n_relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty(at_least_one.shape)
-            hits = np.empty(at_least_one.shape)
-            straddled = _average_precision(ranking.label_lists, cutoffs, is_relevant, out, hits)
+            straddled = _average_precision(ranking.label_lists, cutoffs, is_relevant, relevance, out)
             if self.denominator == "retrieved":
                 if straddled >= 0:
                     raise MetricError(
@@ -62,10 +63,11 @@ class MAP(BinaryMetric):
                         "the cutoff, which makes the number of relevant documents retrieved, its divisor, random; "
                         "choose ties=stable, worst, best or id"
                     )
+                hits = cumulated(ranking, cutoffs, relevance, all_ranks, by_label=True)
                 out /= np.maximum(hits, 1.0)
             else:
                 out /= at_least_one
-            return self.apply_empty(out, n_relevant == 0)
+            return self.apply_empty(out, is_empty)
 
         return values
 
@@ -102,31 +104,30 @@ class MAP(BinaryMetric):
 
 
 @compiled
-def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Floats, hits: Floats) -> int:
-    """Expected sum of precisions and of hits; returns a query with a mixed tie across a cutoff, or -1."""
-    offsets, rows, tie_end = lists
+def _average_precision(
+    lists: Lists, cutoffs: Ints, is_relevant: Bools, relevance: Floats, out: Floats
+) -> int:
+    """Expected sum of precisions; returns a query with a mixed tie across a cutoff, or -1."""
+    offsets, rows, tie_end, tied = lists
     straddled = -1
     for query in range(offsets.size - 1):
         first = offsets[query]
         n = min(offsets[query + 1] - first, cutoffs[-1])
         total = 0.0
-        before = 0  # relevant documents above the tie group
-        expected_hits = 0.0
+        before = 0.0  # relevant documents above the tie group; integers would be converted at each rank
         cutoff = i = 0
+        if not tied[query]:  # the general case below, without its divisions
+            for cutoff in range(cutoffs.size):
+                while i < min(n, cutoffs[cutoff]):
+                    hit = relevance[rows[first + i]]
+                    before += hit
+                    i += 1
+                    total += hit * before / i
+                out[cutoff, query] = total
+            continue
         while i < n:
             start = i
             end = tie_end[first + i]
-            if end == i + 1:  # no tie: the general case below, without its divisions
-                hit = int(is_relevant[rows[first + i]])
-                before += hit
-                total += hit * before / end
-                expected_hits += hit
-                i = end
-                if i == cutoffs[cutoff]:
-                    out[cutoff, query] = total
-                    hits[cutoff, query] = expected_hits
-                    cutoff += 1
-                continue
             size = end - start
             relevant = 0
             for j in range(start, end):
@@ -135,16 +136,13 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
             relevant_before = (relevant - 1) / (size - 1) if size > 1 else 0.0
             while i < end and i < n:
                 total += share * (before + 1 + (i - start) * relevant_before) / (i + 1)
-                expected_hits += share
                 i += 1
                 if i == cutoffs[cutoff]:
                     out[cutoff, query] = total
-                    hits[cutoff, query] = expected_hits
                     cutoff += 1
                     if i < end and 0 < relevant < size:
                         straddled = query
             before += relevant
         for beyond in range(cutoff, cutoffs.size):
             out[beyond, query] = total
-            hits[beyond, query] = expected_hits
     return straddled

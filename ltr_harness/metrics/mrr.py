@@ -23,13 +23,13 @@ class FirstHitMetric(BinaryMetric):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_labels(judgments)
-        hit_values = self.hit_values(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        is_empty = n_relevant == 0
+        hit_values = self.hit_values(min(judgments.groups.longest, int(cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((cutoffs.size, n_relevant.size))
             _first_hit(ranking.label_lists, cutoffs, is_relevant, hit_values, out)
-            np.minimum(out, 1.0, out=out)  # chances add up to at most 1; rounding may say otherwise
-            return self.apply_empty(out, n_relevant == 0)
+            return self.apply_empty(out, is_empty)
 
         return values
 
@@ -85,12 +85,18 @@ class MRR(FirstHitMetric):
 
 @compiled
 def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, hit_values: Floats, out: Floats) -> None:
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, tied = lists
     for query in range(offsets.size - 1):
         first = offsets[query]
         n = min(offsets[query + 1] - first, hit_values.size)
         total = 0.0
         cutoff = i = 0
+        if not tied[query]:
+            while i < n and not is_relevant[rows[first + i]]:
+                i += 1
+            for cutoff in range(cutoffs.size):
+                out[cutoff, query] = hit_values[i] if i < min(n, cutoffs[cutoff]) else 0.0
+            continue
         hit = False
         while i < n and not hit:
             start = i
@@ -108,7 +114,9 @@ def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, hit_values: Floa
                 chance = chance * (rest - hits + 1) / rest if rest > 0 else 0.0
                 i += 1
                 if i == cutoffs[cutoff]:
-                    out[cutoff, query] = total
+                    out[cutoff, query] = min(
+                        total, 1.0
+                    )  # chances add up to at most 1; rounding may say otherwise
                     cutoff += 1
         for beyond in range(cutoff, cutoffs.size):
-            out[beyond, query] = total
+            out[beyond, query] = min(total, 1.0)

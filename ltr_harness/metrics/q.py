@@ -107,7 +107,7 @@ def _blended_ratios(
     lists: Lists, cutoffs: Ints, gain: Floats, boundaries: Ints, ideal_rows: Ints, b: float, out: Floats
 ) -> None:
     """Expected sum of blended ratios: each of the group's documents is equally likely at each of its ranks."""
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, _ = lists
     for query in range(offsets.size - 1):
         first = offsets[query]
         n = min(offsets[query + 1] - first, cutoffs[-1])

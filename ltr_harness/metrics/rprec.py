@@ -67,7 +67,7 @@ class RPrec(BinaryMetric):
 
 @compiled
 def _r_precision(lists: Lists, is_relevant: Bools, n_relevant: Ints, out: Floats) -> None:
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, _ = lists
     for query in range(n_relevant.size):
         first = offsets[query]
         n = min(offsets[query + 1] - first, n_relevant[query])

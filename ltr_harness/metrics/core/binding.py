@@ -20,6 +20,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import (
     QueryGroups,
     as_row_flags,
+    as_scores,
     check_scores,
     place_of,
     refuse_score_count,
@@ -112,6 +113,8 @@ class Binding:
         Raises:
             DataError: a wrong length or NaN; the message names the query.
         """
+        if retrieved is None and not self._parts:  # the ranking finds NaN
+            return self._per_query(as_scores(scores, self.judgments.groups), all_listed=True)
         checked = checked_scores(scores, self.judgments.groups, retrieved)
         return self._per_query(checked, all_listed=retrieved is None)
 
@@ -170,7 +173,15 @@ class Binding:
         Args:
             scores: (n_rows,), higher ranks first.
         """
-        return self.means_of(self.per_query(scores))
+        if self._parts:
+            return self.means_of(self.per_query(scores))
+        rankings = self._rankings(as_scores(scores, self.judgments.groups), all_listed=True)
+        means = np.empty(len(self.metrics))
+        # of each definition while its values are in the nearest cache
+        for order, values_of, members, position in self._families:
+            values = np.atleast_2d(np.asarray(values_of(rankings[order]), dtype=np.float64))
+            means[members] = self.means_of(values)[position]
+        return means
 
     def means_of(self, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
         """The means of values that `per_query` returned.
@@ -206,6 +217,14 @@ class BoundOnce(Binding):
                 return Binding(self.metrics, self.judgments).per_query(scores, retrieved)
             out[:, queries] = binding.per_query(part_scores, part_retrieved)
         return out
+
+    def means(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """See `Binding`.
+
+        Args:
+            scores: (n_rows,), as there.
+        """
+        return self.means_of(self.per_query(scores))
 
 
 def slices_of(

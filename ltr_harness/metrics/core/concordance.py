@@ -108,7 +108,7 @@ def _count(tree: Ints, node: int) -> int:
 @compiled
 def _concordant(lists: Lists, grade: Ints, n_grades: Ints, n_better: Ints, out: Floats) -> None:
     """Walk down the ranking with a Fenwick tree of the grades seen so far: O(n log grades)."""
-    offsets, rows, tie_end = lists
+    offsets, rows, tie_end, _ = lists
     tree = np.zeros(n_grades.max() + 1, dtype=np.int64)
     for query in range(n_grades.size):
         first = offsets[query]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import scores_with_nan
 from ltr_harness.errors import MetricError
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]
-Lists = tuple[Ints, Ints, Ints]
-"""Offsets, rows and ends of ties of a `Ranking`, as compiled loops take them."""
+Lists = tuple[Ints, NDArray[Any], Ints, Bools]
+"""Offsets, rows or their labels, ends of ties and queries with ties of a `Ranking`, as compiled loops take them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,7 @@ class Ranking:
     # (n_listed,), 0-based rank within the query at which the tie group of the row ends (exclusive); for any tie
     # rule but ``expected`` every row is a group of its own. Not to be written to: rankings without ties share it
     tie_end: Ints
+    tied: Bools  # (n_queries,), False where no listed row of the query ties with another
     ranked: Floats  # (n_candidates,), the scores of the rows that could be listed
     judgments: Judgments  # what the rows are worth
     # (n_candidates,), the rows that could be listed; None where all could
@@ -33,7 +35,7 @@ class Ranking:
 
     @property
     def lists(self) -> Lists:
-        return self.offsets, self.rows, self.tie_end
+        return self.offsets, self.rows, self.tie_end, self.tied
 
     @cached_property
     def scores(self) -> Floats:
@@ -51,18 +53,18 @@ class Ranking:
         return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.pool_rows)
 
     @cached_property
-    def labels(self) -> Ints:
+    def labels(self) -> NDArray[np.uint8] | Ints:
         """(n_listed,), the place of each listed row's label in `Judgments.label_table`.
 
         A table of a few grades stays in the processor's nearest cache, which values by row do not.
         """
         grades = self.judgments.grades
-        return self.rows if grades is None else grades.of_row[self.rows].astype(np.int64)
+        return self.rows if grades is None else grades.of_row[self.rows]
 
     @property
     def label_lists(self) -> Lists:
         """`lists` with the places of labels instead of rows."""
-        return self.offsets, self.labels, self.tie_end
+        return self.offsets, self.labels, self.tie_end, self.tied
 
     def by_value(self, values: Floats) -> tuple[Ints, Floats]:
         """An index and a table of any values (n_rows,): ties in their order, so no sum depends on row order."""
@@ -79,7 +81,7 @@ class RowRanker:
         self._judgments = judgments
         self._ties = ties
         sizes = judgments.groups.sizes
-        self._longest = int(sizes.max())
+        self._longest = judgments.groups.longest
         self._depth = self._longest if depth is None else min(depth, self._longest)
         listed = np.minimum(sizes, self._depth)
         self._offsets = np.zeros(listed.size + 1, dtype=np.int64)
@@ -92,9 +94,10 @@ class RowRanker:
         # rows, query by query, in the order they take when they tie: of the queries that had a tie so far
         self._tie_order = np.empty(judgments.groups.n_rows, dtype=np.int64)
         self._ordered = np.zeros(sizes.size, dtype=bool)
+        self._untied = np.zeros(sizes.size, dtype=bool)
 
     def rank(self, scores: Floats) -> Ranking:
-        """Rank by score, descending; `scores` (n_rows,)."""
+        """Rank by score, descending; `scores` (n_rows,). Raises DataError for NaN."""
         offsets, boundaries = self._offsets, self._judgments.groups.boundaries
         longest, order = self._longest, self._tie_order
         rows = np.empty(offsets[-1], dtype=np.int64)
@@ -102,11 +105,14 @@ class RowRanker:
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
         workspace = _workspace(self._depth, longest)
         found = select(scores, boundaries, offsets, rows, last, beyond, *workspace)
+        if found & NAN:
+            raise scores_with_nan(scores, self._judgments.groups)
         if found & CROWDS:
             found |= sort_crowds(scores, boundaries, offsets, longest, rows, last, beyond)
         if not found & TIES:
-            return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
-        self._order_ties(beyond >= 0)
+            return Ranking(offsets, rows, self._no_ties, self._untied, scores, self._judgments)
+        tied = beyond >= 0
+        self._order_ties(tied)
         longer = offsets
         if self._ties == "expected" and (beyond > 0).any():
             longer = offsets.copy()
@@ -115,8 +121,8 @@ class RowRanker:
         tie_end = np.empty(longer[-1], dtype=np.int64)
         list_ties(scores, boundaries, offsets, rows, last, beyond, order, longer, longest, listed, tie_end)
         if self._ties != "expected":
-            tie_end = self._no_ties
-        return Ranking(longer, listed, tie_end, scores, self._judgments)
+            tie_end, tied = self._no_ties, self._untied
+        return Ranking(longer, listed, tie_end, tied, scores, self._judgments)
 
     def _order_ties(self, tied: Bools) -> None:
         """Have an order for the rows of these queries; most have no ties, and sorting all takes longer than ranking."""
@@ -187,12 +193,14 @@ def _order_by_grade(
 
 # A block of lanes is this wide whatever the depth: a fixed width becomes two vector instructions.
 _WIDTH = 16
+# Candidates are compared so many at a time, the last ones with nothing.
+_VECTOR = 4
 # Finding the bound takes the square of the number of lanes: deeper lists are sorted whole.
 _DEEPEST_BOUND = 256
 # Up to this many rows counting beats any other way to sort; longer lists are merged from such runs.
 _RUN = 128
 
-TIES, CROWDS = 1, 2
+TIES, CROWDS, NAN = 1, 2, 4
 _NO_TIE, _CROWD = -1, -2
 
 
@@ -202,7 +210,7 @@ def _workspace(depth: int, longest: int) -> tuple[Floats, Floats, Ints, Ints, In
     lanes = -(-depth * 4 // (3 * _WIDTH)) * _WIDTH if depth <= _DEEPEST_BOUND else 0
     free = np.empty(longest + 2 * _WIDTH)
     # where candidates begin with a cache line, as they do by chance in every other process, all takes a sixth longer
-    reaching = free[(32 - free.ctypes.data) % 64 // 8 :]
+    reaching = free[(32 - free.__array_interface__["data"][0]) % 64 // 8 :]
     crowd = 3 * lanes if lanes > 0 else _RUN
     reaching_rows, placed_rows, place = (
         np.empty(size, dtype=np.int64) for size in (longest + _WIDTH, crowd, crowd)
@@ -226,6 +234,8 @@ def select(
 ) -> int:
     """Each query's best rows into `rows`; whether there are `TIES` among candidates, or `CROWDS` left to `sort_crowds`.
 
+    With a `NAN` among the scores, the lists mean nothing.
+
     A query with ties is left for `list_ties`: `last` is its last listed score, and `beyond` the number
     of rows that tie with it past the list's end. Without ties `beyond` is -1. Of the `CROWDS`, `beyond` is -2 and
     `last` the bound.
@@ -233,6 +243,7 @@ def select(
     lanes = maxima.size
     crowd = place.size
     flags = 0
+    has_nan = False
     for query in range(offsets.size - 1):
         start = boundaries[query]
         query_scores = scores[
@@ -250,18 +261,23 @@ def select(
             for i in range(n_wanted):
                 listed[i] = start + i
             beyond[query] = -1
+            has_nan |= n == 1 and query_scores[0] != query_scores[0]  # alone it is compared with nothing
             continue
 
         bound = -np.inf
+        n_dealt = 0
         if n > lanes > 0:
             n_dealt = n - n % lanes
             for block in range(0, lanes, _WIDTH):
                 for lane in range(_WIDTH):
-                    maxima[block + lane] = query_scores[block + lane]
+                    score = query_scores[block + lane]
+                    has_nan |= score != score
+                    maxima[block + lane] = score
                 for i in range(lanes + block, n_dealt, lanes):
                     chunk = query_scores[i : i + _WIDTH]
                     for lane in range(_WIDTH):
                         score = chunk[lane]
+                        has_nan |= score != score
                         best = maxima[block + lane]
                         maxima[block + lane] = score if score > best else best
             # each to its place, without a branch on the outcome; equal ones share the last of their places
@@ -278,6 +294,8 @@ def select(
                 bound_place += 1
             bound = reaching[bound_place]
 
+        for i in range(n_dealt, n):
+            has_nan |= query_scores[i] != query_scores[i]
         n_reaching = 0
         for i in range(n):
             score = query_scores[i]
@@ -291,7 +309,7 @@ def select(
             beyond[query] = _CROWD
             continue
         beyond[query] = _NO_TIE
-        padded = -(-n_reaching // _WIDTH) * _WIDTH
+        padded = -(-n_reaching // _VECTOR) * _VECTOR
         for i in range(n_reaching, padded):
             reaching[i] = np.nan  # as good as nothing
         total = 0
@@ -314,6 +332,8 @@ def select(
                     end = place[i]
                     last[query] = reaching[i]
             beyond[query] = end - n_wanted
+    if has_nan:
+        flags |= NAN
     return flags
 
 
