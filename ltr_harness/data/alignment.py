@@ -23,6 +23,8 @@ def refuse_unaligned(columns: Mapping[str, Any]) -> None:
         return
     kinds = (pandas.Series, pandas.DataFrame)
     indexes = {name: values.index for name, values in columns.items() if isinstance(values, kinds)}
+    if not indexes:
+        return
     defaults = {name: index for name, index in indexes.items() if _is_default(pandas, index)}
     labelled = {name: index for name, index in indexes.items() if name not in defaults}
     if not labelled:

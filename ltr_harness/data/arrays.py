@@ -54,7 +54,9 @@ class KeepsArrays:
     """A frozen dataclass whose arrays stay as they are, whatever becomes of the buffers that it was made of."""
 
     def __post_init__(self) -> None:
-        vars(self).update({name: _each_array(keep_array, value) for name, value in vars(self).items()})
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray | dict):
+                vars(self)[name] = _each_array(keep_array, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle or a copy: NumPy does not store that an array is read-only."""

@@ -97,7 +97,7 @@ class Grades(KeepsArrays):
         """None if a label does not fit into a byte."""
         with np.errstate(invalid="ignore"):  # of what does not fit, the cast makes another number
             grades = labels.astype(np.uint8, copy=False)
-        if not np.array_equal(grades, labels):
+        if not (grades == labels).all():
             return None
         if grades is not labels:
             sealed(grades)
@@ -324,14 +324,17 @@ class Judgments(KeepsArrays):
         before = np.searchsorted(self.missed.queries, np.arange(self.groups.n_queries))
         return sealed(np.arange(self.groups.n_rows) + np.repeat(before, self.groups.sizes))
 
-    @cached_property
+    @property
     def pool(self) -> Judgments:
         """Candidates and missed documents, of which the ideal list and the number of relevant documents are.
 
         Itself where nobody said which documents were candidates.
         """
-        if self.missed is None:
-            return self
+        return self if self.missed is None else self._merged_pool
+
+    @cached_property
+    def _merged_pool(self) -> Judgments:
+        assert self.missed is not None
         missed, groups, rows = self.missed, self.groups, self.pool_rows
         ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
         is_missed = np.ones(int(ends[-1]), dtype=bool)

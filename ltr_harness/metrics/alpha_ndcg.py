@@ -99,7 +99,7 @@ class AlphaNDCG(BinaryMetric):
 
     def _ideal(self, judgments: Judgments, relevant: Floats, cutoffs: Cutoffs) -> tuple[Values, Floats]:
         """alpha-DCG of the ideal list, and the discounts of the ranks that count."""
-        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
+        depth = min(judgments.groups.longest, int(cutoffs[-1]))
         discounts_of_ranks = gains.discounts(self.discount, depth, self.name)
         by_row = np.ascontiguousarray(relevant.T)
         if self.ties == "id":

@@ -60,7 +60,7 @@ class GAUC(BinaryMetric):
             form="sum",
             worth=self.relevant_rows(judgments)[0].astype(np.float64),
             scale=np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0),
-            rank_worth=-np.arange(1.0, judgments.groups.sizes.max() + 1),
+            rank_worth=-np.arange(1.0, judgments.groups.longest + 1),
         )
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:

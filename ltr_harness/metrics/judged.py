@@ -48,7 +48,7 @@ class Judged(Metric):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         judged = judged_rows(judgments)
-        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(min(judgments.groups.longest, int(cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             listed = np.diff(ranking.offsets)

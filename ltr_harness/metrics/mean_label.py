@@ -57,7 +57,7 @@ class MeanLabel(Metric):
         return True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(min(judgments.groups.longest, int(cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             listed = np.diff(ranking.offsets)

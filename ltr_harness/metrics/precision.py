@@ -32,7 +32,7 @@ class HitsMetric(BinaryMetric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_labels(judgments)
         gain = is_relevant.astype(np.float64)
-        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(min(judgments.groups.longest, int(cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             out = cumulated(ranking, cutoffs, gain, factors, by_label=True)

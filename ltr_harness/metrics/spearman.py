@@ -50,7 +50,7 @@ class Spearman(Metric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         centred, spread = self._label_ranks(judgments)
         # what is added to every rank changes no sum: the distances from the mean rank add up to 0
-        down = -np.arange(1.0, judgments.groups.sizes.max() + 1)
+        down = -np.arange(1.0, judgments.groups.longest + 1)
 
         def values(ranking: Ranking) -> Values:
             out = cumulated(ranking, cutoffs, centred, down)
@@ -65,7 +65,7 @@ class Spearman(Metric):
             form="sum",
             worth=centred,
             scale=np.divide(1.0, spread, out=np.zeros(spread.size), where=spread > 0.0),
-            rank_worth=-np.arange(1.0, judgments.groups.sizes.max() + 1),
+            rank_worth=-np.arange(1.0, judgments.groups.longest + 1),
         )
 
     def row_facts(self, judgments: Judgments) -> ExplainColumns:

@@ -195,7 +195,7 @@ class Metric(DocumentedNames):
         """The canonical name of the definition, for messages that hold at every cutoff."""
         return str(self).removesuffix(f"@{self.k}")
 
-    @property
+    @cached_property
     def definition(self) -> Hashable:
         """Equal for metrics that differ by their cutoff alone."""
         fields = dataclasses.fields(self)
@@ -287,7 +287,7 @@ class Metric(DocumentedNames):
 
     def n_counted_ranks(self, judgments: Judgments) -> int:
         """The most ranks of a query that count."""
-        return min(int(judgments.groups.sizes.max()), self.cutoff)
+        return min(judgments.groups.longest, self.cutoff)
 
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 
