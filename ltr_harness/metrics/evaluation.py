@@ -20,6 +20,7 @@ from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics.core.binding import means_of
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED, few_judged, judged_shares, mean_share
@@ -75,16 +76,21 @@ class Evaluation(Displayed):
         judged: Mapping[str, NDArray[np.float64]] | None = None,
         document_rules: str = "",
     ) -> None:
-        means = binding.means_of(per_query)
         self.judgments = binding.judgments
         self.judged_shares = dict(judged or {})
-        weights = binding.judgments.query_weights
-        mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
         self.document_rules = document_rules  # which documents counted, in words; "" for all that are listed
         self._judgments_fingerprint = judgments_fingerprint
         self._retrieved = None if retrieved is None else keep_array(np.asarray(retrieved))
-        sealed(per_query)
-        self._values = {
+        self._metrics, self._names, self._asked = binding.metrics, binding.names, asked
+        self._per_query = sealed(per_query)
+
+    @cached_property
+    def _values(self) -> dict[str, MetricValues]:
+        """Each metric's values, by its canonical name."""
+        weights = self.judgments.query_weights
+        mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
+        means = means_of(self._per_query, np.empty(0) if weights is None else weights)
+        return {
             name: MetricValues(
                 metric,
                 values,
@@ -94,11 +100,14 @@ class Evaluation(Displayed):
                 mean_shares.get(name),
             )
             for name, metric, values, mean in zip(
-                binding.names, binding.metrics, per_query, means, strict=True
+                self._names, self._metrics, self._per_query, means, strict=True
             )
         }
-        # err@10 answers for err(max_grade=4)@10, which it became
-        self._also = {str(metric): name for metric, name in zip(asked, binding.names, strict=True)}
+
+    @cached_property
+    def _also(self) -> dict[str, str]:
+        """The canonical name of each metric asked for: err@10 became err(max_grade=4)@10, and answers for it."""
+        return {str(metric): name for metric, name in zip(self._asked, self._names, strict=True)}
 
     def __getitem__(self, metric: str | Metric) -> MetricValues:
         name = str(metric)

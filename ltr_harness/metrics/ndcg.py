@@ -84,7 +84,7 @@ class NDCG(DCG):
                 return apply_ideal(out, _positive(ideal), ideal[-1] <= 0.0)
 
             return shown_values
-        pool_ideal = _positive(_pool_ideal(judgments, gain, cutoffs, factor))
+        pool_ideal = _pool_ideal(judgments, gain, cutoffs, factor)
 
         def pool_values(ranking: Ranking) -> Values:
             out = cumulated(ranking, cutoffs, gain, factor, by_label=True)
@@ -111,15 +111,14 @@ class NDCG(DCG):
 
 
 def _pool_ideal(judgments: Judgments, gain: Floats, cutoffs: Cutoffs, factor: Floats) -> Values:
-    """Return the DCG of each query's best order at every cutoff, for the gain of each label (n_table,)."""
+    """Return the DCG of each query's best order at every cutoff as a divisor, for the gain of each label (n_table,)."""
     if judgments.grades is None:
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(gain)
-        return cumulated(best, cutoffs, gain, factor)
+        return _positive(cumulated(best, cutoffs, gain, factor))
     # the same from how often each grade occurs in a query
     order = np.argsort(-gain, kind="stable")
-    place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
     out = np.empty((cutoffs.size, judgments.groups.n_queries))
-    _count(judgments.groups.boundaries, judgments.grades.of_row, place, gain[order], cutoffs, factor, out)
+    _count(judgments.groups.boundaries, judgments.grades.of_row, order, gain, cutoffs, factor, out)
     return out
 
 
@@ -132,7 +131,7 @@ def _positive(ideal: Values) -> Values:
 def _count(
     boundaries: Ints,
     grade: NDArray[np.uint8],
-    place: NDArray[np.uint8],
+    order: Ints,  # (n_grades,), grades by their gain, the largest first
     gain: Floats,
     cutoffs: Ints,
     factor: Floats,
@@ -144,22 +143,23 @@ def _count(
     for query in range(boundaries.size - 1):
         parts[:] = 0
         for row in range(boundaries[query], boundaries[query + 1]):
-            parts[row & 3, place[grade[row]]] += 1
-        for gain_place in range(counts.size):
-            counts[gain_place] = 0
+            parts[row & 3, grade[row]] += 1
+        for label in range(counts.size):
+            counts[label] = 0
             for part in range(4):
-                counts[gain_place] += parts[part, gain_place]
+                counts[label] += parts[part, label]
         n = min(boundaries[query + 1] - boundaries[query], factor.size, cutoffs[-1])
-        total, cutoff, i, gain_place = 0.0, 0, 0, 0
+        total, cutoff, i, place = 0.0, 0, 0, 0
         while i < n:
-            if counts[gain_place] == 0:
-                gain_place += 1
+            best = order[place]
+            if counts[best] == 0:
+                place += 1
                 continue
-            counts[gain_place] -= 1
-            total += gain[gain_place] * factor[i]
+            counts[best] -= 1
+            total += gain[best] * factor[i]
             i += 1
             if i == cutoffs[cutoff]:
-                out[cutoff, query] = total
+                out[cutoff, query] = total if total > 0.0 else 1.0
                 cutoff += 1
         for beyond in range(cutoff, cutoffs.size):
-            out[beyond, query] = total
+            out[beyond, query] = total if total > 0.0 else 1.0
