@@ -173,8 +173,8 @@ class QueryGroups(KeepsArrays):
                 f"group_sizes[{query}] is {counts[query]} ({bad.size} such); expected at least one row per query: "
                 "leave empty queries out"
             )
-        if counts.sum(dtype=np.float64) > _MOST_ROWS:  # does not wrap, as integers do
-            total = np.cumsum(counts, dtype=np.float64)
+        total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
+        if total[-1] > _MOST_ROWS:
             query = int(np.argmax(total > _MOST_ROWS))
             found = f"group_sizes[{query}] is {counts[query]}, with which they add up to {total[query]:.3g}"
             raise DataError(f"{found}; expected rows per query")
@@ -183,7 +183,9 @@ class QueryGroups(KeepsArrays):
             raise DataError(
                 f"{names.size} query ids for {counts.size} group sizes; expected one id per query"
             )
-        return cls.from_counts(counts.astype(np.int64), names)
+        boundaries = np.zeros(counts.size + 1, dtype=np.int64)
+        boundaries[1:] = total
+        return cls(sealed(boundaries), names)
 
     @classmethod
     def from_counts(cls, counts: NDArray[np.int64], ids: NDArray[Any]) -> QueryGroups:

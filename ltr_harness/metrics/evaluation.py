@@ -335,12 +335,11 @@ def evaluate(
     return evaluate_bound(bind(parsed, judgments), scores, parsed, retrieved)
 
 
-_TABLES = (str, Mapping, PathLike)
-
-
 def _refuse_table(name: str, column: Any) -> None:
     """Refuse judgments or rankings in place of a column."""
-    if isinstance(column, _TABLES) or hasattr(type(column), "columns"):
+    if isinstance(column, np.ndarray | list):  # as most are
+        return
+    if isinstance(column, Mapping | str | PathLike) or hasattr(type(column), "columns"):
         raise DataError(
             f"{name} is a {type(column).__name__}; expected one number per row; judgments and rankings by query and "
             "document: evaluate_runs(qrels, run, metrics=[…])"
