@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -80,6 +81,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         with suppress(OSError):
             _copy_kernels(_REPOSITORY / "ltr_harness", kept_folder("kernels"))
+            _remove_old_kernels(kept_folder("kernels"))
 
 
 def kept_folder(name: str) -> Path:
@@ -112,6 +114,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
     cores = available_cores()
     return cores if "not long" in config.option.markexpr else cores + (cores + 1) // 2
+
+
+def _remove_old_kernels(folder: Path, days: int = 30) -> None:
+    """Remove machine code that was compiled so long ago: most of it is of sources that have changed since."""
+    for file in folder.rglob("*.nbk"):
+        if time.time() - file.stat().st_mtime > days * 86_400:
+            file.unlink(missing_ok=True)
 
 
 def pytest_report_header() -> str:
