@@ -265,7 +265,7 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
             )
     merged = pa.concat_tables(tables).sort_by(QUERY).combine_chunks()
     ids = merged[QUERY]
-    repeated_rows = np.flatnonzero(_same_as_before(ids))
+    repeated_rows = np.flatnonzero(~_begins_run(ids))
     if repeated_rows.size:
         found = f"query {values_shown(ids.slice(int(repeated_rows[0]), 1))[0]!r} is in two parts"
         cure = "bring its rows together, such as by groupBy(query).applyInArrow or repartition(query)"
@@ -354,7 +354,7 @@ def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Ints]:
     # codes of a dictionary are compared in place of texts, below their few values
     for chunk in column.chunks:
         coded = pa.types.is_dictionary(chunk.type)
-        run_starts = np.flatnonzero(~_same_as_before(chunk.indices if coded else plain_column(chunk, name)))
+        run_starts = np.flatnonzero(_begins_run(chunk.indices if coded else plain_column(chunk, name)))
         firsts.append(plain_column(chunk.take(pa.array(run_starts)), name))
         starts.append(run_starts + n_rows_before)
         n_rows_before += len(chunk)
@@ -362,21 +362,21 @@ def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Ints]:
     if ids.null_count:
         row = np.concatenate(starts)[ids.is_null().index(True).as_py()]
         raise DataError.at(f"column {name!r}", f"row {row} has no query id", "an id in every row")
-    starts_run = ~_same_as_before(ids)
+    starts_run = _begins_run(ids)
     return ids.filter(pa.array(starts_run)), np.diff(
         np.append(np.concatenate(starts)[starts_run], n_rows_before)
     )
 
 
-def _same_as_before(column: pa.Array | pa.ChunkedArray) -> Bools:
-    """Return flags (n_rows,) of the values that repeat the row before; a missing value repeats none."""
-    same = np.zeros(len(column), dtype=bool)
+def _begins_run(column: pa.Array | pa.ChunkedArray) -> Bools:
+    """Return flags (n_rows,) of the values that differ from the row before, as a missing value does from each."""
+    begins = np.ones(len(column), dtype=bool)
     if isinstance(column, pa.Array) and pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy()
-        np.equal(numbers[1:], numbers[:-1], out=same[1:])
+        np.not_equal(numbers[1:], numbers[:-1], out=begins[1:])
     elif len(column) > 1 and column.null_count < len(column):
-        same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
-    return same
+        begins[1:] = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(True)
+    return begins
 
 
 def one_per_query(values: Array, sizes: Ints, name: str) -> Array:
