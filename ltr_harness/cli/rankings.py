@@ -162,12 +162,14 @@ class Rankings:
 
 
 def with_latencies(
-    data: "ReportData", source: str, rankings: Rankings | None
+    data: "ReportData", source: str | None, rankings: Rankings | None
 ) -> tuple["ReportData", list[Caution]]:
-    """Return a comparison with the latency of its models, which --latency names, and cautions.
+    """Return a comparison with the latency of its models, which --latency names if it is given, and cautions.
 
     `rankings` are those that were read from files, whose columns may have it.
     """
+    if source is None:
+        return data, []
     from ltr_harness.experiments.compare.latency import compared_latencies
 
     files, depths = {}, {}

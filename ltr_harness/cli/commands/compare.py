@@ -15,10 +15,8 @@ from ltr_harness.errors import GateError, Problem, UsageError, all_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.ci_files import CheckedGate
-    from ltr_harness.cli.commands.compare_inputs import ComparedInputs
     from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
-    from ltr_harness.errors import Caution
     from ltr_harness.report.data import ReportData
 
 
@@ -107,7 +105,7 @@ def command(
         method, baseline, common_queries, ledger=not no_ledger, convention=convention
     )
     checked = _checked(gates, comparison)
-    data, latency_cautions = _with_latencies(compared.report_data(comparison), latency, compared)
+    data, latency_cautions = with_latencies(compared.report_data(comparison), latency, compared.rankings)
     more: dict[str, Any] = {"gates": [gate._asdict() for gate in checked]}
     if stream is not None:
         more |= streams.as_json(stream, comparison.primary, method)
@@ -131,15 +129,6 @@ def _refuse_options(
         raise UsageError("--junit without --fail-if; its test cases are the gates")
     if latency is not None and score_columns:
         raise UsageError("--latency with --score-column; expected files of rankings")
-
-
-def _with_latencies(
-    data: "ReportData", latency: str | None, compared: "ComparedInputs"
-) -> "tuple[ReportData, list[Caution]]":
-    """Return the comparison with the latency of its rankings, where it is given, and cautions."""
-    if latency is None:
-        return data, []
-    return with_latencies(data, latency, compared.rankings)
 
 
 def _write_for_ci(

@@ -93,9 +93,8 @@ def command(
     number of queries.
     """
     _refuse_contradictions(form, as_json, short, relevant)
-    if latency is not None and (form in ("csv", "trec_eval") or score_columns):
-        other = "--score-column" if score_columns else f"--format {form}"
-        raise UsageError(f"--latency with {other}; expected files of rankings, and a table or JSON")
+    if latency is not None:
+        _refuse_with_latency(form, score_columns)
     source = rankings.RankingSource(**given)
     columns = streams.ScoreColumns.from_options(score_columns, sample, source, baseline)
     if form == "trec_eval":
@@ -125,6 +124,13 @@ def _refuse_contradictions(form: str | None, as_json: bool, short: bool, relevan
         raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
     if short and form != "trec_eval":
         raise UsageError("-q without --format trec_eval; expected --per-query")
+
+
+def _refuse_with_latency(form: str | None, score_columns: Sequence[str]) -> None:
+    """Raise a UsageError for an output that has no place for latencies, and for scores without rankings in files."""
+    if form in ("csv", "trec_eval") or score_columns:
+        other = "--score-column" if score_columns else f"--format {form}"
+        raise UsageError(f"--latency with {other}; expected files of rankings, and a table or JSON")
 
 
 def _refuse_with_trec_eval(
@@ -226,9 +232,9 @@ def _evaluate_files(
             baseline=None if baseline is None else loaded.resolve_name(baseline),
             common_queries=common_queries,
         )
-        compared = _report_data(comparison, loaded.judgments_file)
-    if compared is not None and latency is not None:
-        compared, latency_cautions = rankings.with_latencies(compared, latency, loaded)
+        compared, latency_cautions = rankings.with_latencies(
+            _report_data(comparison, loaded.judgments_file), latency, loaded
+        )
         cautions += latency_cautions
     if not is_single:
         cautions += [other_name(text, name) for name, text in typed.items()]
