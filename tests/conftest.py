@@ -171,6 +171,7 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         )
         with pytest.MonkeyPatch.context() as within:
             within.setenv("PYTHONPATH", before)
+            within.delenv("LTR_HARNESS_WITHOUT_SKLEARN", raising=False)
             start()
 
     with pytest.MonkeyPatch.context() as patch:

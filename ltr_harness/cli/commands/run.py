@@ -1,5 +1,6 @@
 """`ltr-harness run`: train what is missing, compare, report."""
 
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -9,12 +10,14 @@ import click
 
 import ltr_harness
 from ltr_harness._util.text import count_of
+from ltr_harness._util.user_code import is_own_file
 from ltr_harness.cli import options, up_to_date
 from ltr_harness.cli.output import echo
 from ltr_harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.cli.json_progress import JsonProgress
+    from ltr_harness.experiments.config.yaml_tree import Node
     from ltr_harness.experiments.runs import Record
     from ltr_harness.experiments.training.job import Job
     from ltr_harness.report.terminal_progress import TerminalProgress
@@ -99,10 +102,8 @@ def command(
         return up_to_date.print_again(finished, quiet=quiet, as_json=as_json)
     if not (quiet or as_json):
         echo(up_to_date.READING, err=True)
-    if not dry_run and _has_workers(workers, dask) and _is_new(config, overrides, given["runs"]):
-        from ltr_harness.experiments.training.pool import worker_context
-
-        worker_context()  # workers load while the data are read
+    if not dry_run and _has_workers(workers, dask):
+        _load_workers(config, overrides, given["runs"])
     from ltr_harness.experiments.training.check import refuse_errors
     from ltr_harness.report.terminal_progress import TerminalProgress
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
@@ -143,16 +144,29 @@ def _has_workers(workers: int | str | None, dask: str | None) -> bool:
     return dask is None and workers != 1 and not isinstance(workers, str)
 
 
-def _is_new(config: Path, overrides: tuple[str, ...], runs: Path) -> bool:
-    """Return whether an experiment has no folder yet, so that something is to be trained."""
+def _load_workers(config: Path, overrides: tuple[str, ...], runs: Path) -> None:
+    """Let workers load while the data are read, where an experiment has no folder yet: it has something to train."""
     from ltr_harness.experiments.config.expand import merged_tree
     from ltr_harness.experiments.runs.folder import encoded
+    from ltr_harness.experiments.training.pool import worker_context
 
-    if config.expanduser().is_file():  # a pipe can be read only once
-        with suppress(HarnessError):  # raised again where it is read
-            name = merged_tree(config, overrides).find(("name",))
-            return name is not None and not (runs.expanduser() / encoded(str(name.value))).exists()
-    return False
+    if not config.expanduser().is_file():  # a pipe can be read only once
+        return
+    with suppress(HarnessError):  # raised again where it is read
+        tree = merged_tree(config, overrides)
+        name = tree.find(("name",))
+        if name is not None and not (runs.expanduser() / encoded(str(name.value))).exists():
+            worker_context(sklearn=_may_need_sklearn(tree))
+
+
+def _may_need_sklearn(tree: "Node") -> bool:
+    """Return whether a model may be trained by a class of scikit-learn's, as those of code from outside may."""
+    from ltr_harness.experiments.config.yaml_tree import Node
+    from ltr_harness.models.table import RANKERS
+
+    models = tree.mapping.get("models", Node({}, tree.place)).mapping.values()
+    rankers = {str(model.mapping["ranker"].value) for model in models if "ranker" in model.mapping}
+    return not rankers <= RANKERS.keys() - {"sklearn"} or is_own_file(json.dumps(tree.as_python()))
 
 
 def _listener(quiet: bool, verbose: bool, as_json: bool) -> "JsonProgress | TerminalProgress":

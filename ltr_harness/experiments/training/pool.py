@@ -28,6 +28,8 @@ _script_lock = threading.Lock()
 _SAFE_PATH = "PYTHONSAFEPATH"
 SOCKETS = "LTR_HARNESS_SOCKETS"
 """Environment variable with the forkserver's folder of sockets, for the forkserver alone."""
+WITHOUT_SKLEARN = "LTR_HARNESS_WITHOUT_SKLEARN"
+"""Environment variable of a forkserver whose boosters load without scikit-learn."""
 
 
 @contextmanager
@@ -104,8 +106,12 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def worker_context(*modules: str) -> BaseContext:
-    """A way to make processes and queues. Asked for early, workers load on another core while data are read."""
+def worker_context(*modules: str, sklearn: bool = True) -> BaseContext:
+    """A way to make processes and queues. Asked for early, workers load on another core while data are read.
+
+    LightGBM and XGBoost import scikit-learn where there is one, for classes that the harness never calls. It takes a
+    third of all imports, so workers for which `sklearn` is False load the boosters as if it were not installed.
+    """
     if os.name == "posix":  # first of all: it unblocks signals that it finds blocked
         from multiprocessing import resource_tracker
 
@@ -119,6 +125,8 @@ def worker_context(*modules: str) -> BaseContext:
 
     if multiprocessing.parent_process() is None:  # a worker has its owner's folder
         os.environ[SOCKETS] = util.get_temp_dir()
+    if not sklearn:
+        os.environ[WITHOUT_SKLEARN] = "1"
     # the process that workers are copies of starts with Ctrl-C blocked: the process that owns them handles it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -127,6 +135,7 @@ def worker_context(*modules: str) -> BaseContext:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.environ.pop(SOCKETS, None)
+        os.environ.pop(WITHOUT_SKLEARN, None)
     return context
 
 

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from types import TracebackType
 
-from ltr_harness.experiments.training.pool import SOCKETS
+from ltr_harness.experiments.training.pool import SOCKETS, WITHOUT_SKLEARN
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -41,6 +41,10 @@ MODULES = (
     "pyarrow.parquet",
 )
 
+without_sklearn = bool(os.environ.pop(WITHOUT_SKLEARN, ""))
+if without_sklearn:
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # Python's own way to refuse an import
+
 gc.disable()
 # what cannot be loaded fails again in the worker that needs it, where the failure is told
 with suppress(Exception):
@@ -50,5 +54,7 @@ with suppress(Exception):
 
     metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
     evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)
+if without_sklearn:
+    del sys.modules["sklearn"]  # whoever asks for it from now on gets it
 gc.freeze()  # what is loaded stays: nobody need look through it, and the copies go on sharing its memory
 gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,53 @@ def test_workers_are_copies_of_a_process_that_has_loaded_all(
         "holds files of its owner: False",
         "hook here: True",
     ]
+
+
+WITHOUT_SKLEARN = """
+from pathlib import Path
+from ltr_harness.experiments.training.pool import new_pool, worker_context
+
+with new_pool(1, worker_context(sklearn=False)) as one:
+    print(one.submit(eval, "__import__('lightgbm').compat.SKLEARN_INSTALLED").result(60), Path(IMPORTED).exists())
+    print(one.submit(eval, "__import__('sklearn').__name__").result(60), Path(IMPORTED).exists())
+"""
+
+
+@pytest.mark.long
+@LINUX
+def test_boosters_load_without_scikit_learn_and_others_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = tmp_path / "imported"
+    (tmp_path / "sklearn.py").write_text(f"from pathlib import Path\nPath({str(imported)!r}).touch()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    script = WITHOUT_SKLEARN.replace("IMPORTED", repr(str(imported)))
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.splitlines() == ["False False", "sklearn True"]
+
+
+@pytest.mark.parametrize(
+    ("change", "needed"),
+    [
+        ({}, False),
+        ({"models": {"a": {"ranker": "sklearn", "estimator": "linear_model.Ridge"}}}, True),
+        ({"models": {"a": {"ranker": "./mine.py:Mine"}}}, True),
+        ({"models": {"a": {"ranker": "of-another-package"}}}, True),
+        ({"metrics": {"report": ["ndcg", "./mine.py:Mine"]}}, True),
+        (
+            {"models": {"a": {"ranker": "blend", "models": ["lgbm", "xgb"]}, "b": {"ranker": "catboost"}}},
+            False,
+        ),
+        ({"models": None}, False),
+    ],
+)
+def test_who_may_need_scikit_learn(
+    small_config: dict[str, Any], change: dict[str, Any], needed: bool
+) -> None:
+    from ltr_harness.cli.commands.run import _may_need_sklearn
+    from ltr_harness.experiments.config.expand import merged_tree
+
+    assert _may_need_sklearn(merged_tree(small_config | change)) == needed
