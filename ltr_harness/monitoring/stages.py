@@ -22,8 +22,8 @@ from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.addresses import local_path
 from ltr_harness.data.arrays import Bools, Ints
 from ltr_harness.data.logs.contract import LogCheck
-from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.propensities import estimated
+from ltr_harness.data.relevance.rule_in_words import describe
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.table import METRICS

@@ -13,7 +13,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.experiments.runs import Run
-from ltr_harness.experiments.runs.run import TEST_SCORES
+from ltr_harness.experiments.runs.run import PER_QUERY, TEST_SCORES
 from ltr_harness.metrics import Binding, Metric
 
 
@@ -162,7 +162,7 @@ def read_test_rows(
             return None
         runs[system.name] = replicates
     reference_runs = next(iter(runs.values()))[0]
-    if any("rows" not in run.per_query for run in reference_runs):
+    if any("rows" not in run.stored_columns(PER_QUERY) for run in reference_runs):
         return None
     if any(system.judgments_fingerprint != systems[0].judgments_fingerprint for system in systems):
         return None  # two retrievers' candidates
@@ -193,7 +193,7 @@ def _query_names(runs: Sequence[Run], query_ids: Sequence[Any]) -> list[str]:
     compared_ids = set(query_ids)
     names = []
     for run in runs:
-        for query_id in run.per_query["query_id"].tolist():
+        for query_id in run.stored_columns(PER_QUERY)["query_id"].tolist():
             pooled_name = f"{run.record.fold}/{query_id}"
             names.append(pooled_name if pooled_name in compared_ids else str(query_id))
     return names

@@ -46,7 +46,6 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
             from ltr_harness.report import chart_engine
 
             chart_engine.warm_up()
-        import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
         from ltr_harness.report.sections import conventions

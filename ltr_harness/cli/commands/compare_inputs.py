@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from numpy.typing import NDArray
 
 from ltr_harness.cli import metric_names, options
 from ltr_harness.cli.rankings import Rankings, RankingSource, load_cheap, load_rankings
@@ -29,7 +30,7 @@ from ltr_harness.experiments.compare.saved import FILE, saved_at
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import RECORD
 from ltr_harness.experiments.runs.record import MetricSummary, Record
-from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
+from ltr_harness.experiments.runs.run import OTHER_PLANS, PER_QUERY, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
 from ltr_harness.metrics.evaluation import Evaluation
@@ -363,6 +364,11 @@ class _Rescored(Run):
     @property
     def per_query(self) -> pd.DataFrame:
         return self.computed
+
+    def stored_columns(self, name: str) -> dict[str, NDArray[Any]]:
+        if name != PER_QUERY:
+            return super().stored_columns(name)
+        return {str(column): values.to_numpy() for column, values in self.computed.items()}
 
 
 def _complete(runs: Iterable[Run]) -> list[Run]:

@@ -5,25 +5,25 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.contrasts import SystemResult, text_ids
-from ltr_harness.data.arrays import Floats, Texts
+from ltr_harness.data.arrays import Floats, Ints, Texts
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.experiments.inspection.lints import REPEATED
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.record import Record, TuningFacts
 from ltr_harness.experiments.runs.revisions import cautions_of
+from ltr_harness.experiments.runs.run import PER_QUERY
 from ltr_harness.metrics.core.headroom import is_computed_column
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 NO_FOLDS = "all"
+
+_ColumnsByName = Mapping[str, NDArray[Any]]  # of one run's queries, (n_queries,) each
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +39,12 @@ class TestSet:
     @classmethod
     def of(cls, run: Run) -> Self:
         """Return the test queries of a finished run."""
-        frame = run.per_query
-        columns = [name for name in _query_columns(run, frame) if not is_computed_column(name)]
+        columns = run.stored_columns(PER_QUERY)
+        names = [name for name in _facts_of_queries(run, columns) if not is_computed_column(name)]
         test = run.record.data.get("test")
         return cls(
             digest="" if test is None else test.judgments_fingerprint,
-            facts=facts_by_id(_query_ids(run), {name: frame[name].to_numpy() for name in columns}),
+            facts=facts_by_id(text_ids(columns["query_id"]), {name: columns[name] for name in names}),
             repeated=any(caution.kind == REPEATED for caution in run.record.cautions),
         )
 
@@ -334,9 +334,10 @@ def _stack_replicates(
 ) -> SystemResult:
     """Return one system with every seed's values one below the other, in the order of the first one's queries."""
     first = next(iter(replicates.values()))
-    ids = [_unique_query_ids(name, run) for run in first]
+    tables = [run.stored_columns(PER_QUERY) for run in first]
+    ids = [_unique_query_ids(name, table) for table in tables]
     named_ids = [_with_fold(run, fold_ids, fold_names) for run, fold_ids in zip(first, ids, strict=True)]
-    rows = [_values_in_order(name, runs, first, ids) for runs in replicates.values()]
+    rows = [_values_in_order(name, runs, first, tables, ids) for runs in replicates.values()]
     tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
     summaries = first[0].record.metrics
     return SystemResult(
@@ -349,40 +350,47 @@ def _stack_replicates(
         seeded=not deterministic,
         judgments_fingerprint={fold: test.judgments_fingerprint for fold, test in tests.items()},
         truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
-        query_attributes=_query_attributes(first),
+        query_attributes=_query_attributes(first, tables),
         source=first[0].record.experiment,
     )
 
 
 def _values_in_order(
-    name: str, runs: Sequence[Run], first: Sequence[Run], ids: Sequence[Texts]
+    name: str,
+    runs: Sequence[Run],
+    first: Sequence[Run],
+    first_tables: Sequence[_ColumnsByName],
+    ids: Sequence[Texts],
 ) -> dict[str, Floats]:
     """Return the values (n_queries,) of each metric over all folds, in the order of `ids`, those of `first`.
 
     Raises:
         NotComparableError: a run was tested on other queries or labels.
     """
-    frames, orders = [], []
-    for reference, reference_ids, run in zip(first, ids, runs, strict=True):
-        run_ids = _query_ids(run)
-        if not _same_labels(reference.record, run.record) or sorted(run_ids.tolist()) != sorted(
-            reference_ids.tolist()
-        ):
+    metrics, folds = list(first[0].record.metrics), []
+    for reference, first_table, reference_ids, run in zip(first, first_tables, ids, runs, strict=True):
+        columns = run.stored_columns(PER_QUERY)
+        order = _order_of(columns["query_id"], first_table["query_id"], reference_ids)
+        if order is None or not _same_labels(reference.record, run.record):
             raise NotComparableError.at(
                 name,
                 f"{_run_text(run.record)} was tested on other queries or labels than {_run_text(reference.record)}",
                 "the same test data for every seed",
                 "train it again, or leave out the older folders",
             )
-        rank = np.argsort(np.argsort(reference_ids, kind="stable"), kind="stable")
-        orders.append(np.argsort(run_ids, kind="stable")[rank])
-        frames.append(run.per_query)
-    return {
-        metric: np.concatenate(
-            [frame[metric].to_numpy(np.float64)[order] for frame, order in zip(frames, orders, strict=True)]
-        )
-        for metric in first[0].record.metrics
-    }
+        folds.append({metric: columns[metric].astype(np.float64)[order] for metric in metrics})
+    return {metric: np.concatenate([fold[metric] for fold in folds]) for metric in metrics}
+
+
+def _order_of(run_ids: NDArray[Any], first_ids: NDArray[Any], text_of_first: Texts) -> Ints | slice | None:
+    """Return the order of a run's queries that is that of the first run; None where they are others."""
+    if run_ids.dtype == first_ids.dtype and np.array_equal(run_ids, first_ids):
+        return slice(None)
+    text_of_run = text_ids(run_ids)
+    if sorted(text_of_run.tolist()) != sorted(text_of_first.tolist()):
+        return None
+    rank = np.argsort(np.argsort(text_of_first, kind="stable"), kind="stable")
+    return np.argsort(text_of_run, kind="stable")[rank]
 
 
 def _same_labels(record: Record, other: Record) -> bool:
@@ -392,13 +400,9 @@ def _same_labels(record: Record, other: Record) -> bool:
     return record.data["test"].judgments_fingerprint == other.data["test"].judgments_fingerprint
 
 
-def _query_ids(run: Run) -> Texts:
-    return text_ids(run.per_query["query_id"].to_numpy())
-
-
-def _unique_query_ids(name: str, run: Run) -> Texts:
+def _unique_query_ids(name: str, columns: _ColumnsByName) -> Texts:
     """Return the ids (n_queries,) of a run's queries; NotComparableError where one occurs twice."""
-    ids = _query_ids(run)
+    ids = text_ids(columns["query_id"])
     if len(set(ids.tolist())) != ids.size:
         raise NotComparableError.at(name, "a query occurs twice in its test data", "unique query ids")
     return ids
@@ -412,18 +416,17 @@ def _with_fold(run: Run, ids: Texts, fold_names: Mapping[str, str]) -> Texts:
     return np.array([f"{fold_names.get(fold, fold)}/{query}" for query in ids.tolist()])
 
 
-def _query_columns(run: Run, frame: "pd.DataFrame") -> list[str]:
+def _facts_of_queries(run: Run, columns: _ColumnsByName) -> list[str]:
     """Return the columns of the run's queries that are about the query and not about the model."""
-    return [name for name in map(str, frame) if name != "query_id" and name not in run.record.metrics]
+    return [name for name in columns if name != "query_id" and name not in run.record.metrics]
 
 
-def _query_attributes(runs: Sequence[Run]) -> dict[str, NDArray[Any]]:
+def _query_attributes(runs: Sequence[Run], tables: Sequence[_ColumnsByName]) -> dict[str, NDArray[Any]]:
     """Return the columns (n_queries,) about the queries of all folds that the runs of all folds have."""
-    frames = [run.per_query for run in runs]
     return {
-        name: np.concatenate([frame[name].to_numpy() for frame in frames])
-        for name in _query_columns(runs[0], frames[0])
-        if all(name in frame for frame in frames)
+        name: np.concatenate([columns[name] for columns in tables])
+        for name in _facts_of_queries(runs[0], tables[0])
+        if all(name in columns for columns in tables)
     }
 
 

@@ -21,6 +21,7 @@ from ltr_harness._util.stored import (
 )
 from ltr_harness.comparison.contrasts import Origin, SystemResult
 from ltr_harness.data.arrays import Array
+from ltr_harness.data.columns import column_of
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs import record
 
@@ -129,12 +130,12 @@ def _table_of(system: SystemResult, metrics: Sequence[str], reserved_names: Set[
     """Return a row for each query of each replicate."""
     n_queries, n_replicates = len(system.query_ids), len(system.replicates)
     columns = {
-        "model": pa.array([system.name] * (n_queries * n_replicates)),
-        "replicate": pa.array(np.repeat(np.array(system.replicates), n_queries)),
-        "query_id": pa.chunked_array([pa.array(system.query_ids)] * n_replicates),
+        "model": column_of(np.full(n_queries * n_replicates, system.name, dtype=object)),
+        "replicate": column_of(np.repeat(np.array(system.replicates), n_queries)),
+        "query_id": pa.chunked_array([column_of(system.query_ids)] * n_replicates),
     }
     for metric in metrics:
-        columns[metric] = pa.array(system.values[metric].reshape(-1))
+        columns[metric] = column_of(system.values[metric].reshape(-1))
     for name, values in system.query_attributes.items():
         column = _attribute_column(values)
         columns[_column_name(name, reserved_names)] = pa.chunked_array([column] * n_replicates)
@@ -143,7 +144,7 @@ def _table_of(system: SystemResult, metrics: Sequence[str], reserved_names: Set[
 
 def _attribute_column(values: Array) -> pa.Array:
     try:
-        return pa.array(values)
+        return column_of(values)
     except pa.ArrowException:  # a column of several types: its words are what slices are cut by
         return pa.array([None if value is None else str(value) for value in values.tolist()])
 

@@ -21,6 +21,7 @@ from ltr_harness._util.stored import Stored, read_stored, refuse_twice, stored_c
 from ltr_harness._util.text import count_of, plural
 from ltr_harness._util.user_code import resolve_trusted, trusting
 from ltr_harness.data.arrays import number_matrix
+from ltr_harness.data.columns import array_of
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
@@ -93,12 +94,7 @@ class Run(Displayed):
     @property
     def per_query(self) -> pd.DataFrame:
         """One row per test query: query_id, rows, n_relevant, and a column per metric (NaN if undefined)."""
-        table = self._table(PER_QUERY)
-        lacking = [name for name in self.record.metrics if name not in table.columns]
-        if lacking:
-            found = f"{RECORD} names {', '.join(lacking)}, of which {PER_QUERY} has no column"
-            raise DataError(f"{self.path}: {found}; remove the folder and run the experiment again")
-        return table
+        return self._table(PER_QUERY)
 
     @property
     def test_scores(self) -> pd.DataFrame:
@@ -108,25 +104,30 @@ class Run(Displayed):
     def score_columns(self, *names: str) -> dict[str, NDArray[Any]]:
         """Return the stored ones of these columns of `test_scores`: repeated ids cost ten times as much as numbers."""
         table = self._arrow(TEST_SCORES, names)
-        return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+        return {name: array_of(table[name]) for name in table.column_names}
+
+    def stored_columns(self, name: str) -> dict[str, NDArray[Any]]:
+        """Return the columns of a stored table, such as `PER_QUERY`, as its frame has them."""
+        table = self._stored_table(name)
+        return {column: array_of(table[column]) for column in table.column_names}
 
     @cached_property
     def judgments(self) -> Judgments:
         """The labels of the test rows and, where the data name them, of the missed documents."""
-        table, stored = self.per_query, self.score_columns("label", "document_id")
+        queries, stored = self.stored_columns(PER_QUERY), self.score_columns("label", "document_id")
         labels, documents = stored["label"], stored.get("document_id")
-        ids, sizes = table["query_id"].to_numpy(), table["rows"].to_numpy(np.int64)
+        ids, sizes = queries["query_id"], queries["rows"].astype(np.int64)
         if MISSED not in self.record.files:
             groups = QueryGroups.from_sizes(sizes, ids)
             return Judgments.checked(labels, groups, document_ids=documents, recurring=True)
         missed = self._table(MISSED)
         place = {query: number for number, query in enumerate(ids.tolist())}
         try:
-            queries = np.array([place[query] for query in missed["query_id"].tolist()], dtype=np.int64)
+            missed_queries = np.array([place[query] for query in missed["query_id"].tolist()], dtype=np.int64)
         except KeyError as query:
             found = f"query {query} is not in {PER_QUERY}"
             raise DataError(f"{self.path / MISSED}: {found}; {_RESTORE}") from None
-        query_of_row = np.concatenate((np.repeat(np.arange(ids.size), np.maximum(sizes, 0)), queries))
+        query_of_row = np.concatenate((np.repeat(np.arange(ids.size), np.maximum(sizes, 0)), missed_queries))
         order = np.argsort(query_of_row, kind="stable")
         if documents is not None and "document_id" in missed:
             documents = np.concatenate((documents, missed["document_id"].to_numpy()))[order]
@@ -148,14 +149,7 @@ class Run(Displayed):
     @property
     def importance(self) -> pd.DataFrame | None:
         """One row per feature: feature, gain (the loss its splits took away), split (how many); None without trees."""
-        if IMPORTANCE not in self.record.files:
-            return None
-        table = self._table(IMPORTANCE)
-        numbers = table[["gain", "split"]].to_numpy(np.float64)
-        if not ((numbers >= 0) & (numbers < 1e300)).all():
-            found = "has a gain or a split that is not a finite number from 0 on"
-            raise DataError(f"{self.path / IMPORTANCE}: {found}; {_RESTORE}")
-        return table
+        return self._table(IMPORTANCE) if IMPORTANCE in self.record.files else None
 
     @property
     def ranges(self) -> pd.DataFrame | None:
@@ -297,10 +291,31 @@ class Run(Displayed):
 
     def _table(self, name: str) -> pd.DataFrame:
         """Return a frame of the caller's own: changes to it are none of the run's."""
-        if name not in self._read:
-            self._read[name] = self._arrow(name)
-        frame: pd.DataFrame = self._read[name].to_pandas(use_threads=False, ignore_metadata=True)
+        frame: pd.DataFrame = self._stored_table(name).to_pandas(use_threads=False, ignore_metadata=True)
         return frame
+
+    def _stored_table(self, name: str) -> pa.Table:
+        """Return a stored table, read once."""
+        if name not in self._read:
+            table = self._arrow(name)
+            if name == PER_QUERY:
+                self._refuse_lacking_metrics(table)
+            if name == IMPORTANCE:
+                self._refuse_importance(table)
+            self._read[name] = table
+        return self._read[name]
+
+    def _refuse_lacking_metrics(self, table: pa.Table) -> None:
+        lacking = [metric for metric in self.record.metrics if metric not in table.column_names]
+        if lacking:
+            found = f"{RECORD} names {', '.join(lacking)}, of which {PER_QUERY} has no column"
+            raise DataError(f"{self.path}: {found}; remove the folder and run the experiment again")
+
+    def _refuse_importance(self, table: pa.Table) -> None:
+        numbers = np.array([array_of(table[kind]) for kind in ("gain", "split")], dtype=np.float64)
+        if not ((numbers >= 0) & (numbers < 1e300)).all():
+            found = "has a gain or a split that is not a finite number from 0 on"
+            raise DataError(f"{self.path / IMPORTANCE}: {found}; {_RESTORE}")
 
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a stored table, or some of its columns, with the numbers that it must have."""

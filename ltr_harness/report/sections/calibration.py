@@ -51,7 +51,7 @@ def calibration(data: ReportData) -> list[Bin]:
     for model in data.models:
         runs = rows.runs[model][0]
         temperatures = [fitted.t for run in runs for fitted in run.record.measuring([metric])]
-        t = np.repeat(np.repeat(temperatures, [len(run.per_query) for run in runs]), groups.sizes)
+        t = np.repeat(np.repeat(temperatures, [run.judgments.groups.n_queries for run in runs]), groups.sizes)
         p = np.exp(log_softmax(rows.scores(model) / t, groups, 1.0))
         inner_edges = np.unique(np.quantile(p[is_used], np.linspace(0, 1, N_BINS + 1)[1:-1]))
         bin_of_row = np.where(is_used, np.searchsorted(inner_edges, p, side="right"), -1)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ltr_harness._util.text import count_of, named
 from ltr_harness.data.readers.reader import grades_in_words
-from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.rule import Relevance
+from ltr_harness.data.relevance.rule_in_words import describe
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall
 from ltr_harness.experiments.runs.record import SplitFacts

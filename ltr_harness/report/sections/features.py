@@ -6,6 +6,7 @@ from typing import Any
 
 from ltr_harness._util.text import count_of
 from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs.run import IMPORTANCE
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
@@ -109,12 +110,13 @@ def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> 
 def importance(model: str, runs: Sequence[Run]) -> dict[str, Importance]:
     """Return each feature's shares, largest gain first; empty where no run stored any."""
     shares: dict[str, list[float]] = {}  # of gain and of splits
-    frames = [frame for run in runs if (frame := getattr(run, "importance", None)) is not None]
-    for frame in frames:
-        total_gain, total_split = (max(float(frame[kind].sum()), 1e-300) for kind in ("gain", "split"))
-        for feature, gain, split in frame[["feature", "gain", "split"]].itertuples(index=False):
+    tables = [run.stored_columns(IMPORTANCE) for run in runs if IMPORTANCE in run.record.files]
+    for table in tables:
+        total_gain, total_split = (max(float(table[kind].sum()), 1e-300) for kind in ("gain", "split"))
+        columns = (table[name].tolist() for name in ("feature", "gain", "split"))
+        for feature, gain, split in zip(*columns, strict=True):
             feature_shares = shares.setdefault(str(feature), [0.0, 0.0])
-            feature_shares[0] += gain / total_gain / len(frames)
-            feature_shares[1] += split / total_split / len(frames)
+            feature_shares[0] += gain / total_gain / len(tables)
+            feature_shares[1] += split / total_split / len(tables)
     ordered = sorted(shares.items(), key=lambda item: (-item[1][0], item[0]))
     return {feature: Importance(model, feature, gain, split) for feature, (gain, split) in ordered}

@@ -1,5 +1,6 @@
 """Each training's curve, its stopping round and its time."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from ltr_harness._util.text import count_of
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.run import HISTORY
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Code, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
@@ -140,15 +142,15 @@ def stopping_metric(record: Record, primary: str) -> str:
 
 def _curve(run: Run, primary: str) -> LearningCurve:
     """Return (round, value) of the metric that stopped, else the primary one, on the watched split."""
-    history = run.history
-    if history is None or history.empty:
-        return []
-    record = run.record
+    record, history = run.record, run.stored_columns(HISTORY)
     split = record.stopping.on if record.stopping is not None else "valid"
-    rows = history[(history["metric"] == stopping_metric(record, primary)) & (history["split"] == split)]
-    rows = rows[rows["value"].notna()]
-    rounds, values = rows["round"].tolist(), rows["value"].tolist()
-    return [(int(number), float(value)) for number, value in zip(rounds, values, strict=True)]
+    watched = split, stopping_metric(record, primary)
+    columns = (history[name].tolist() for name in ("split", "metric", "round", "value"))
+    return [
+        (int(number), float(value))
+        for *split_and_metric, number, value in zip(*columns, strict=True)
+        if tuple(split_and_metric) == watched and not math.isnan(value)
+    ]
 
 
 def thin(points: LearningCurve, budget: int, chosen_round: int | None) -> LearningCurve:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.data.relevance.labels import describe, examined, grades_from_events, satisfied_clicks
+from ltr_harness.data.relevance.labels import examined, grades_from_events, satisfied_clicks
 from ltr_harness.data.relevance.rule import Dwell, Relevance, Rung
+from ltr_harness.data.relevance.rule_in_words import describe
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
