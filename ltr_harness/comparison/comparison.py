@@ -37,16 +37,20 @@ from ltr_harness.comparison.main_table import FRAME_NAMES, joint_word
 from ltr_harness.comparison.over_time import (
     FoldSigns,
     PeriodResult,
+    days_of_queries,
     fold_signs,
     period_results,
     signs_sentence,
 )
+from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.comparison.stats.cluster_sums import TIE, UnitCodes, effective_number, paired_differences
 from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.data.arrays import KeepsArrays
+from ltr_harness.data.time_folds import DAY
 from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.metrics.core.headroom import is_computed_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -356,6 +360,23 @@ class Comparison(Displayed, KeepsArrays):
         """The primary metric and the difference by period and by fold in time, where the queries have a `day`."""
         ordered = [*map(self.system, self.ranking)]
         return period_results(ordered, self.system(self.baseline), self.primary, self.method, self.sampling)
+
+    @cached_property
+    def parts(self) -> tuple[QuerySlice, ...]:
+        """The parts of the query set by the attributes of the baseline's queries, but for units and time."""
+        baseline = self.system(self.baseline)
+        day = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
+        excluded = {self.method.unit, day}
+        rows = baseline.query_attributes.get("rows", ())
+        for system in self.systems:
+            if system.truth_declared and not np.array_equal(system.query_attributes.get("rows", ()), rows):
+                excluded.add("rows")  # candidates differ, so they are no fact of the query
+        attributes = {
+            name: values
+            for name, values in baseline.query_attributes.items()
+            if name not in excluded and not is_computed_column(name)
+        }
+        return tuple(query_slices(attributes))
 
     @cached_property
     def main_columns(self) -> tuple[main_table.MainColumn, ...]:

@@ -21,12 +21,9 @@ from ltr_harness.comparison.contrasts import (
     rare_kind_of,
     seed_means,
 )
-from ltr_harness.comparison.over_time import days_of_queries
-from ltr_harness.comparison.query_slices import QuerySlice, query_slices
+from ltr_harness.comparison.query_slices import QuerySlice
 from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.data.arrays import Floats
-from ltr_harness.data.time_folds import DAY
-from ltr_harness.metrics.core.headroom import is_computed_column
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,11 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> Displaye
     metric = metric or comparison.primary
     baseline = comparison.system(comparison.baseline)
     rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
-    parts = _parts(comparison)
-    cells = [(part, Contrast(model, baseline, metric, part.queries)) for model in rivals for part in parts]
+    cells = [
+        (part, Contrast(model, baseline, metric, part.queries))
+        for model in rivals
+        for part in comparison.parts
+    ]
     sides = seed_means([cell for _, cell in cells])
     sizes = [_size(paired_differences(*means), comparison) for means in sides]
     large = [cell for (_, cell), size in zip(cells, sizes, strict=True) if size >= SMALLEST]
@@ -74,35 +74,20 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> Displaye
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:
     """Return the results that a rare kind of query, of which a part may hold none, could change."""
-    queries = {(part.attribute, part.label): part.queries for part in _parts(comparison)}
+    queries = {(part.attribute, part.label): np.flatnonzero(part.queries) for part in comparison.parts}
+    differences = {
+        model: comparison.query_differences(model, metric) for model in {result.model for result in results}
+    }
     family = sum(result.n >= SMALLEST for result in results)
     width, method = comparison.value_range(metric), comparison.method
     unsure = []
     for result in results:
-        d = comparison.query_differences(result.model, metric)
-        d = np.where(queries[result.attribute, result.label], d, np.nan)
-        (n,) = comparison.sampling.contributions(d[:, None]).units.tolist()
+        part = queries[result.attribute, result.label]
+        d = differences[result.model][part]
+        (n,) = comparison.sampling.take(part).contributions(d[:, None]).units.tolist()
         if rare_kind_of(result, d, n, width, method, family):
             unsure.append(result)
     return unsure
-
-
-def _parts(comparison: Comparison) -> list[QuerySlice]:
-    """Return the parts of the query set by the attributes of the baseline's queries, but for units and time."""
-    baseline = comparison.system(comparison.baseline)
-    unit = comparison.method.unit
-    day = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
-    excluded = {unit, day}
-    rows = baseline.query_attributes.get("rows", ())
-    for system in comparison.systems:
-        if system.truth_declared and not np.array_equal(system.query_attributes.get("rows", ()), rows):
-            excluded.add("rows")  # candidates differ, so they are no fact of the query
-    attributes = {
-        name: values
-        for name, values in baseline.query_attributes.items()
-        if name not in excluded and not is_computed_column(name)
-    }
-    return list(query_slices(attributes))
 
 
 def _size(differences: Floats, comparison: Comparison) -> int:
