@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate
 from ltr_harness.arrow import judged, means, merge, per_query, per_query_of
+from ltr_harness.comparison import paired_moments
 from ltr_harness.comparison.paired_moments import LEAST, PairedMoments
 from ltr_harness.comparison.stats.cluster_sums import moments as column_moments
 from ltr_harness.errors import DataError, MetricError, NotComparableError, UsageError
@@ -26,6 +27,7 @@ def world(seed: int, n: int = 400, queries: int = 30) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.long
 @given(
     st.integers(0, 10_000),
     st.integers(1, 60),
@@ -207,8 +209,9 @@ def test_moments_of_parts_are_those_of_all() -> None:
     assert skewness == pytest.approx(facts.skewness)
 
 
-def test_moments_decide_as_values_do() -> None:
-    tables = results(LEAST + 2000)
+def test_moments_decide_as_values_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paired_moments, "LEAST", 5_000)
+    tables = results(7_000)
     found = PairedMoments.of(tables).compare("mrr", margin=0.01)
     comparison = compare(tables, metrics=["mrr"], test="t", margin=0.01)
     for name, difference in found.items():
