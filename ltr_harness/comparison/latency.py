@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr
+from scipy.special import bdtr, betaincinv, stdtrit
 
 from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.contrasts import Paired
+from ltr_harness.comparison.contrasts import Paired, Sampling
+from ltr_harness.comparison.stats.cluster_sums import effective_number
 from ltr_harness.data.arrays import Floats
 
 MILLISECONDS = "latency_ms"
@@ -88,17 +89,24 @@ def model_latencies(
         if name != comparison.baseline:
             difference = of_time.paired(name)
             verdict = _verdict(comparison.paired(name), difference)
-        p50, p95 = (_percentile(values, share, method.alpha) for share in (0.5, 0.95))
+        p50, p95 = (_percentile(values, share, method.alpha, of_time.sampling) for share in (0.5, 0.95))
         depth = (documents or {}).get(name)
         latencies.append(ModelLatency(name, values.size, depth, p50, p95, difference, verdict))
     return latencies
 
 
-def _percentile(values: Floats, share: float, alpha: float) -> Percentile:
-    """Return a percentile of (n_queries,) values, with the order statistics that enclose it at this level.
+def _percentile(values: Floats, share: float, alpha: float, sampling: Sampling) -> Percentile:
+    """Return a percentile of (n_queries,) values, and its interval under the units and weights of the comparison."""
+    if sampling.units is None and sampling.weights is None:
+        return _percentile_of_queries(values, share, alpha)
+    return _percentile_of_units(values, share, alpha, sampling)
+
+
+def _percentile_of_queries(values: Floats, share: float, alpha: float) -> Percentile:
+    """Return a percentile of independent queries, with the order statistics that enclose it at this level.
 
     As many values lie below the true percentile as a binomial variable says, whatever the distribution: David &
-    Nagaraja, "Order Statistics" (3rd ed., 2003), 7.1. Queries count as independent, and once each.
+    Nagaraja, "Order Statistics" (3rd ed., 2003), 7.1.
     """
     ordered = np.sort(values)
     n = ordered.size
@@ -108,6 +116,34 @@ def _percentile(values: Floats, share: float, alpha: float) -> Percentile:
         float(np.quantile(ordered, share, method="inverted_cdf")),
         float(ordered[low - 1]) if low >= 1 else None,
         float(ordered[high - 1]) if high <= n else None,
+    )
+
+
+def _percentile_of_units(values: Floats, share: float, alpha: float, sampling: Sampling) -> Percentile:
+    """Return a percentile of queries that belong together or have weights.
+
+    Its interval inverts that of the share of values up to it: as many independent queries as have the error of that
+    share count as binomial (Korn & Graubard 1998), at most as many as the weights leave (Kish).
+    """
+    order = np.argsort(values, kind="stable")
+    weights = sampling.of_queries(values.size)
+    shares = np.cumsum(weights[order]) / weights.sum()
+
+    def value_at(place: float) -> float:
+        return float(values[order[np.searchsorted(shares, place * (1 - 1e-12))]])
+
+    value = value_at(share)
+    up_to = sampling.contributions((values <= value).astype(np.float64)[:, None])
+    n = effective_number(weights)
+    if up_to.error[0] > 0:
+        wider = stdtrit(values.size - 1, 1 - alpha / 2) / stdtrit(up_to.df[0], 1 - alpha / 2)
+        n = min(n, share * (1 - share) / float(up_to.error[0]) ** 2 * float(wider) ** 2)
+    below = share * n
+    low, high = betaincinv(below, n - below + 1, alpha / 2), betaincinv(below + 1, n - below, 1 - alpha / 2)
+    return Percentile(
+        value,
+        value_at(float(low)) if (1 - share) ** n <= alpha / 2 else None,
+        value_at(float(high)) if share**n <= alpha / 2 else None,
     )
 
 

@@ -12,7 +12,9 @@ from scipy.stats import binom
 
 from ltr_harness import compare, evaluate
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.latency import ModelLatency, model_latencies
+from ltr_harness.comparison.contrasts import Sampling
+from ltr_harness.comparison.latency import ModelLatency, Percentile, _percentile, model_latencies
+from ltr_harness.data.arrays import Floats
 
 N = 60
 
@@ -139,3 +141,52 @@ def test_more_confidence_makes_wider_intervals() -> None:
         widths.append(found.p95.high - found.p95.low)
     assert all(narrow < wide for narrow, wide in pairwise(widths))
     assert not math.isnan(widths[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n_units", "size", "weighted"), [(60, 5, False), (60, 5, True), (200, 1, True)])
+def test_the_intervals_of_percentiles_hold_for_queries_of_units_and_of_weights(
+    n_units: int, size: int, weighted: bool
+) -> None:
+    rng = np.random.default_rng(6)
+    units = np.repeat(np.arange(n_units), size) if size > 1 else None
+
+    def sample(n: int) -> Floats:
+        """(n * size,): skewed latencies, half of whose variance on the log scale is between units."""
+        return np.exp(rng.normal(size=(n, 1)) + rng.normal(size=(n, size))).ravel()
+
+    world, held = sample(200_000), np.zeros(2)
+    for _ in range(500):
+        values = sample(n_units)
+        sampling = Sampling(units, rng.exponential(size=values.size) if weighted else None)
+        for number, share in enumerate((0.5, 0.95)):
+            percentile = _percentile(values, share, 0.05, sampling)
+            low = 0.0 if percentile.low is None else percentile.low
+            high = np.inf if percentile.high is None else percentile.high
+            held[number] += low <= np.quantile(world, share) <= high
+    assert (held / 500 > 0.92).all(), held / 500
+
+
+def test_units_and_weights_of_the_comparison_reach_the_percentiles() -> None:
+    n = 200
+    values = np.repeat(np.random.default_rng(7).exponential(10, n // 10), 10)  # one latency for each user
+    frame = pd.DataFrame(
+        {
+            "query_id": np.arange(n).astype(str),
+            "mrr": 1.0,
+            "user": np.arange(n) // 10,
+            "times": 1 + (values < 5) * 9.0,
+        }
+    )
+    milliseconds = {"one": dict(zip(frame.query_id, values, strict=True))}
+
+    def median(**method: str) -> Percentile:
+        (found,) = model_latencies(compare({"one": frame}, **method), milliseconds)
+        return found.p50
+
+    of_queries, of_users, weighted = median(), median(unit="user"), median(weights="times")
+    assert of_users.value == of_queries.value == np.quantile(values, 0.5, method="inverted_cdf")
+    assert of_users.low < of_queries.low < of_queries.high < of_users.high
+    assert weighted.value == np.quantile(
+        np.repeat(values, frame.times.astype(int)), 0.5, method="inverted_cdf"
+    )
