@@ -296,8 +296,10 @@ class Judgments(KeepsArrays):
         queries = np.searchsorted(self.groups.boundaries, out, side="right") - 1
         subtopics = None if self.subtopics is None else self.subtopics.take(out)
         missed = MissedDocuments(queries, self.labels[out], self.documents_of(out), subtopics)
-        groups = QueryGroups.from_counts(self.groups.sum(retrieved, np.int64), self.groups.ids)
-        return replace(self.with_rows(np.flatnonzero(retrieved), groups), missed=missed)
+        rows = np.flatnonzero(retrieved)
+        boundaries = np.searchsorted(rows, self.groups.boundaries)
+        groups = QueryGroups(sealed(boundaries.astype(np.int64, copy=False)), self.groups.ids)
+        return replace(self.with_rows(rows, groups), missed=missed)
 
     def with_rows(self, rows: NDArray[np.int64], groups: QueryGroups) -> Judgments:
         """The given rows in these groups; of neighbours nothing is copied.

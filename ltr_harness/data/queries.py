@@ -280,7 +280,9 @@ def places_within(values: Floats, queries: Ints) -> tuple[Ints, Ints]:
 
 def as_slice(rows: Ints) -> Ints | slice:
     """Numbers of rows (n_kept,) as an index: of neighbours, a slice copies nothing."""
-    if rows.size and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
+    if not rows.size or rows[-1] - rows[0] != rows.size - 1:
+        return rows
+    if np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
         return slice(rows[0], rows[0] + rows.size)
     return rows
 
