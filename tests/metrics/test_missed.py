@@ -7,10 +7,12 @@ missed documents held apart must give the same bits.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import inspect
 import itertools
 import math
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -346,3 +348,15 @@ def test_every_order_of_equal_scores_by_definition() -> None:
         ]
         expected = [sum(order[name] for order in orders) / len(orders) for name in names]
         np.testing.assert_allclose(found[:, at], expected, rtol=0, atol=1e-12, err_msg=str(rows))
+
+
+def test_judgments_are_freed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        judgments = Judgments.checked([2, 0, 1], QueryGroups.from_sizes([2, 1]))
+        Binding([parse_metric("ndcg@10")], judgments)
+        reference = weakref.ref(judgments)
+        del judgments
+        assert reference() is None
+    finally:
+        gc.enable()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 from tests.conftest import examples
 
@@ -96,16 +96,33 @@ SHAPES = (
     depth=st.one_of(st.none(), st.integers(1, 70), st.integers(240, 270)),
     shape=st.sampled_from(SHAPES),
     ties=st.sampled_from(["expected", "stable", "worst", "best", "id"]),
+    unit=st.sampled_from([1.0, 0.5]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_lists_equal_a_plain_stable_sort(sizes, depth, shape, ties, seed) -> None:
+def test_lists_equal_a_plain_stable_sort(sizes, depth, shape, ties, unit, seed) -> None:
     rng = np.random.default_rng(seed)
     n = sum(sizes)
-    labels = rng.integers(0, 5, size=n).astype(float)
+    labels = unit * rng.integers(0, 5, size=n)  # halves are no grades, which ties are ordered by otherwise
     scores = scores_of_shape(shape, n, rng)
     ids = [f"d{i:04d}" for i in rng.permutation(n)]
     ranking = RowRanker(make_judgments(labels, sizes, ids), ties, depth).rank(scores)
-    assert lists_of(ranking) == rank_by_sorting(labels, sizes, scores, ties, depth, ids)
+    lists = rank_by_sorting(labels, sizes, scores, ties, depth, ids)
+    assert lists_of(ranking) == lists
+    has_ties = [ends != list(range(1, len(ends) + 1)) for _, ends in lists]
+    assert not np.any(has_ties & ~ranking.tied)  # loops pass over ties of the other queries
+
+
+@pytest.mark.parametrize("shape", ["random", "descending"])
+@pytest.mark.parametrize("depth", [1, 10, 300, None])
+def test_nan_is_found_in_every_row(shape, depth) -> None:
+    sizes = [1, 2, 15, 16, 17, 70]
+    n = sum(sizes)
+    ranker = RowRanker(make_judgments(np.zeros(n), sizes), "expected", depth)
+    for row, query in enumerate(np.repeat(np.arange(len(sizes)), sizes).tolist()):
+        scores = scores_of_shape(shape, n, np.random.default_rng(0))
+        scores[row] = np.nan
+        with pytest.raises(DataError, match=f"score is NaN in query '{query}'"):
+            ranker.rank(scores)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
