@@ -12,13 +12,22 @@ from ltr_harness.errors import DataError
 _CURE = "align them, as in scores.loc[labels.index], or pass .to_numpy() to take them by place"
 
 
+def _loaded_pandas() -> Any:
+    """Return pandas, or None where nothing has loaded it; wait where another thread is loading it."""
+    if "pandas" not in sys.modules:
+        return None
+    import pandas
+
+    return pandas
+
+
 def refuse_unaligned(columns: Mapping[str, Any]) -> None:
     """Raise where the indexes of two columns or frames of pandas disagree about which row stands where.
 
     A default index, 0 to n - 1, says nothing about rows: what has it is taken by place, unless another index has the
     same numbers in another order. Shapes: (n_rows,) or (n_rows, n_columns) each; other arrays have no index.
     """
-    pandas = sys.modules.get("pandas")
+    pandas = _loaded_pandas()
     if pandas is None:
         return
     kinds = (pandas.Series, pandas.DataFrame)
@@ -41,7 +50,7 @@ def refuse_unaligned(columns: Mapping[str, Any]) -> None:
 
 def refuse_other_queries(query_weights: Any, query_ids: NDArray[Any]) -> None:
     """Raise where the index of weights has the queries (n_queries,) in another order, as a group-by sorts them."""
-    pandas = sys.modules.get("pandas")
+    pandas = _loaded_pandas()
     if pandas is None or not isinstance(query_weights, pandas.Series):
         return
     index = query_weights.index

@@ -178,9 +178,10 @@ _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 def _mask_of(values: Any) -> Bools | None:
     """Return the mask of a masked array of NumPy; None where it hides nothing."""
     # loaded where there is such an array; to load it takes longer than a small evaluation
-    masked_arrays = sys.modules.get("numpy.ma")
-    if masked_arrays is None:
+    if "numpy.ma" not in sys.modules:
         return None
+    import numpy.ma as masked_arrays  # waits where another thread is loading it
+
     if isinstance(values, masked_arrays.MaskedArray):
         mask: Bools = masked_arrays.getmaskarray(values)
         return mask if mask.any() else None

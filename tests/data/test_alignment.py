@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -122,3 +124,24 @@ TAKEN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("call", TAKEN.values(), ids=TAKEN)
 def test_taken(call: Callable[[], Any]) -> None:
     call()
+
+
+LOADING = """
+import sys, threading
+import numpy as np
+from ltr_harness.data.alignment import refuse_unaligned
+
+loading = threading.Thread(target=__import__, args=("pandas",))
+loading.start()
+while "pandas" not in sys.modules:
+    pass
+refuse_unaligned({"scores": np.zeros(2)})
+print(hasattr(sys.modules["pandas"], "Series"))
+"""
+
+
+@pytest.mark.long
+def test_pandas_that_another_thread_is_loading_is_waited_for() -> None:
+    """As a report's libraries are loaded while models are trained."""
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True\n", "")
