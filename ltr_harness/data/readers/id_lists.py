@@ -174,10 +174,10 @@ def values_without_scores(sizes: Ints, role: str) -> Floats:
     """Return the values of the documents (n_rows,) of lists (n_lists,) without any: falling ones, or grades of 1."""
     if role == "qrels":
         return np.ones(int(sizes.sum()))
-    ends = np.cumsum(sizes)
-    values = np.repeat((ends - sizes).astype(np.float64), sizes)
-    values -= np.arange(1, values.size + 1)
-    return values
+    steps = np.full(int(sizes.sum()), -1.0)
+    filled = sizes[sizes > 0]
+    steps[np.cumsum(filled)[:-1]] += filled[:-1]  # each list begins at -1 again
+    return np.cumsum(steps, out=steps)
 
 
 def _document_and_value(cell: Any, place: str, role: str) -> tuple[Any, Any]:

@@ -280,8 +280,10 @@ _LISTS_AT_ONCE = 100
 def texts_of_lists(lists: Sequence[Any], source: str) -> Any | None:
     """Return the texts of lists and sets, or the keys of dicts, one after the other; None where some are no texts."""
     parts = []
+    has_sets = not {set, frozenset}.isdisjoint(map(type, lists))
     for first in range(0, len(lists), _LISTS_AT_ONCE):
-        texts = list(chain.from_iterable(map(in_order, lists[first : first + _LISTS_AT_ONCE])))
+        block = lists[first : first + _LISTS_AT_ONCE]
+        texts = list(chain.from_iterable(map(in_order, block) if has_sets else block))
         if not set(map(type, texts)) <= {str}:
             return None
         parts.append(large_texts(texts, source))
