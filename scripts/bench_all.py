@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import bench_lists
 import bench_metrics
 import bench_report
 import bench_run
@@ -175,6 +176,12 @@ def trec(options: argparse.Namespace) -> Iterator[Line]:
         yield Line(name, seconds["ours"] / seconds["trec_eval"], 0.2, beside=beside)
 
 
+def lists(_: argparse.Namespace) -> Iterator[Line]:
+    seconds, _ = bench_lists.least_seconds(100_000, 100, 2, "ndcg@10")
+    frame, ids = seconds[bench_lists.FRAME], seconds[bench_lists.LISTS]
+    yield Line("lists of ids, 100,000 queries x 100", ids / frame, 1.5, beside=f"of a frame, {frame:.1f} s")
+
+
 def tests(_: argparse.Namespace) -> Iterator[Line]:
     yield from suite_lines("scripts/test", "scripts/test", cpu_goal=360, clock_goal=180)
 
@@ -220,6 +227,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Line]]] = {
     "run": run,
     "stream": stream,
     "trec": trec,
+    "lists": lists,
     "scale": scale,
 }
 SUITES: dict[str, Callable[[argparse.Namespace], Iterator[Line]]] = {"tests": tests, "fast": fast, "ci": ci}

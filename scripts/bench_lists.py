@@ -20,6 +20,7 @@ import pyarrow as pa
 from ltr_harness import evaluate_runs
 
 CORPUS = 1_000_000
+FRAME, LISTS = "a frame of pandas", "lists and sets of ids"
 JUDGED = 3  # documents of each query, of which the ranking has two
 
 
@@ -48,12 +49,28 @@ def forms(n_queries: int, per_query: int) -> dict[str, tuple[Any, Any]]:
     ]
     tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in frames]
     return {
-        "a frame of pandas": (frames[0], {"run": frames[1]}),
+        FRAME: (frames[0], {"run": frames[1]}),
         "a table of Arrow": (tables[0], {"run": tables[1]}),
-        "lists and sets of ids": (relevant, {"run": ranking}),
+        LISTS: (relevant, {"run": ranking}),
         "rows of JSON": (rows, {"run": rows}),
         "dicts of scores": (grades, {"run": scores}),
     }
+
+
+def least_seconds(n_queries: int, per_query: int, turns: int, metric: str) -> tuple[dict[str, float], float]:
+    """Return the least CPU seconds of each form over some turns, and the metric, which is the same in all."""
+    inputs = forms(n_queries, per_query)
+    gc.collect()
+    seconds: dict[str, list[float]] = {name: [] for name in inputs}
+    values = set()
+    for _ in range(turns):
+        for name, (qrels, runs) in inputs.items():
+            began = time.process_time()
+            evaluated = evaluate_runs(qrels, runs, [metric])
+            seconds[name].append(time.process_time() - began)
+            values.add(evaluated["run"].means[metric])
+    assert len(values) == 1, values
+    return {name: min(times) for name, times in seconds.items()}, values.pop()
 
 
 def main() -> None:
@@ -65,22 +82,11 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--metric", default="ndcg@10")
     options = parser.parse_args()
-    inputs = forms(options.queries, options.per_query)
-    gc.collect()
-    seconds: dict[str, list[float]] = {name: [] for name in inputs}
-    values = set()
-    for _ in range(options.turns):
-        for name, (qrels, runs) in inputs.items():
-            began = time.process_time()
-            evaluated = evaluate_runs(qrels, runs, [options.metric])
-            seconds[name].append(time.process_time() - began)
-            values.add(evaluated["run"].means[options.metric])
-    assert len(values) == 1, values
-    least = {name: min(times) for name, times in seconds.items()}
-    print(f"{options.queries:,} queries x {options.per_query:,}, {options.metric} {values.pop():.4f}")
+    least, value = least_seconds(options.queries, options.per_query, options.turns, options.metric)
+    print(f"{options.queries:,} queries x {options.per_query:,}, {options.metric} {value:.4f}")
     print(f"{'':<24}{'CPU s':>8}{'/ frame':>10}")
     for name, taken in least.items():
-        print(f"{name:<24}{taken:8.2f}{taken / least['a frame of pandas']:10.2f}")
+        print(f"{name:<24}{taken:8.2f}{taken / least[FRAME]:10.2f}")
 
 
 if __name__ == "__main__":
