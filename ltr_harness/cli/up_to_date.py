@@ -45,9 +45,7 @@ class FinishedRun:
     """A finished `run`: the files behind it, by path and SHA-256, and what it prints when nothing is to be done."""
 
     experiment: str  # the experiment's folder
-    sources: Mapping[
-        str, str
-    ]  # the configuration with what it extends, and other files that models come from
+    sources: Mapping[str, str]  # the configuration with what it extends, and other files of models
     data: Mapping[str, str]
     data_folders: Mapping[str, str]  # folders that hold data, and the digest of the names in them
     files: Mapping[str, str]  # records, their files, ledger, configuration and plan as stored, report

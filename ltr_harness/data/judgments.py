@@ -141,9 +141,8 @@ class RawJudgments(KeepsArrays):
     """Judgments before several of one document became one label; how far they agree is in the data card."""
 
     queries: Ints  # (n_judgments,), ascending: the number of each one's query
-    documents: (
-        Ints  # (n_judgments,): row among the candidates and, after them, the missed documents of its query
-    )
+    # (n_judgments,): row among the candidates and, after them, the missed documents of its query
+    documents: Ints
     grades: Floats  # (n_judgments,), finite; of one document in the order of the judgments
 
     def take(self, queries: Ints) -> RawJudgments:

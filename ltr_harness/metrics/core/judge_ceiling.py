@@ -21,9 +21,8 @@ class JudgeValues(KeepsArrays):
     """Values by one judge's grades, the mean over judges, (n_queries,); NaN where no document has several judgments."""
 
     ranking: Floats  # of a ranking of the documents with several judgments
-    another_judge: (
-        Floats  # of the same documents by another judge's grades, the mean over all orders of equal grades
-    )
+    # of the same documents by another judge's grades, the mean over all orders of equal grades
+    another_judge: Floats
 
     def columns(self, metric: str) -> dict[str, Floats]:
         """Return the values as columns of a table of queries, by name."""
