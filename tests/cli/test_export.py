@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import io
 import json
 import os
 import re
@@ -233,10 +235,10 @@ def exported_runs(
     twin = next(run.path for run in find_runs(runs) if run.record.model == "xgb")
     edit(Path(shutil.copytree(twin, runs / twin.name.replace("xgb", "twin"))), model="twin")
     uri = f"sqlite:///{folder}/mlflow.db"
-    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", str(runs), "--to", uri]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "4 runs to the experiment 'v1'" in done.stdout
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):  # where MLflow puts the artifacts
+        assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri]) == 0
+    assert "4 runs to the experiment 'v1'" in printed.getvalue()
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
