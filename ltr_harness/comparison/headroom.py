@@ -11,6 +11,7 @@ from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
+from ltr_harness.data.arrays import Floats
 from ltr_harness.errors import Caution
 from ltr_harness.metrics.core.headroom import (
     LITTLE_TO_GAIN,
@@ -38,7 +39,9 @@ def model_headroom(
     systems: Sequence[SystemResult], metric: str, method: Method, sampling: Sampling
 ) -> dict[str, ModelHeadroom]:
     """Every model whose random order and ceiling are known; shares are means weighted by what order can change."""
-    found = {}
+    means_by_model: dict[str, MeanHeadroom] = {}
+    shares: list[Floats] = []  # (seeds, n_queries) each
+    weights: list[Floats] = []  # (n_queries,) each
     for system in systems:
         headroom = Headroom.of_columns(metric, system.query_attributes)
         if headroom is None:
@@ -47,35 +50,59 @@ def model_headroom(
         means = headroom.means(values, sampling.weights)
         if means is None:
             continue
-        weights = headroom.headroom * sampling.of_queries(values.size)
+        means_by_model[system.name] = means
+        weights.append(headroom.headroom * sampling.of_queries(values.size))
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = np.where(
-                headroom.headroom > 0, (system.values[metric] - headroom.random) / headroom.headroom, np.nan
+            shares.append(
+                np.where(
+                    headroom.headroom > 0,
+                    (system.values[metric] - headroom.random) / headroom.headroom,
+                    np.nan,
+                )
             )
-        sample = ClusterSums.of(shares.mean(axis=0)[:, None], sampling.units, weights)
-        low = high = math.nan
-        # bets are on values within bounds, and a share may be as far below 0 as it likes
-        if sample.df[0] >= FEWEST and method.test != "bounded":
-            nothing = np.zeros((1, values.size))
-            seeds = method_difference(shares, nothing, other_fixed=True, weights=np.nan_to_num(weights))
-            low, high = _interval(sample, -means.random / (means.ceiling - means.random), method, seeds)
-        found[system.name] = ModelHeadroom(
-            **vars(means), model=system.name, share=float(sample.mean[0]), ci_low=low, ci_high=high
+    if not means_by_model:
+        return {}
+    # a column a model, each contiguous: NumPy then adds it up as it does one by itself, to the last digit
+    mean_shares = np.stack([model_shares.mean(axis=0) for model_shares in shares]).T
+    sample = ClusterSums.of(mean_shares, sampling.units, np.stack(weights).T)
+    low, high = np.full((2, len(shares)), np.nan)
+    # bets are on values within bounds, and a share may be as far below 0 as it likes
+    if method.test != "bounded":
+        many = np.flatnonzero(sample.df >= FEWEST)
+        chosen_means = [list(means_by_model.values())[j] for j in many]
+        bottoms = np.array([-means.random / (means.ceiling - means.random) for means in chosen_means])
+        seeds = [_over_seeds(shares[j], weights[j]) for j in many]
+        low[many], high[many] = _intervals(sample.columns(many), bottoms, method, seeds)
+    return {
+        name: ModelHeadroom(
+            **vars(means),
+            model=name,
+            share=float(sample.mean[j]),
+            ci_low=float(low[j]),
+            ci_high=float(high[j]),
         )
-    return found
+        for j, (name, means) in enumerate(means_by_model.items())
+    }
 
 
-def _interval(
-    sample: ClusterSums, bottom: float, method: Method, seeds: MethodDifference | None
-) -> tuple[float, float]:
-    """Ends of the interval of a share between `bottom` and 1, over queries and seeds, whatever test models have.
+def _over_seeds(shares: Floats, weights: Floats) -> MethodDifference | None:
+    """Return the mean of (seeds, n_queries) shares as other seeds would vary it."""
+    nothing = np.zeros((1, weights.size))
+    return method_difference(shares, nothing, other_fixed=True, weights=np.nan_to_num(weights))
 
-    It reaches as far as a kind of query that is absent from these could move the share: shares near 1 vary little
+
+def _intervals(
+    sample: ClusterSums, bottoms: Floats, method: Method, seeds: Sequence[MethodDifference | None]
+) -> tuple[Floats, Floats]:
+    """Ends of the intervals of (m,) shares between `bottoms` and 1, over queries and seeds, whatever test models have.
+
+    They reach as far as a kind of query that is absent from these could move the share: shares near 1 vary little
     until a query falls.
     """
-    (low,), (high,) = mean_intervals(sample, replace(method, test="skew-adjusted"), [(bottom, 1.0)], [seeds])
-    (least,), (most,) = rule_of_three(sample.mean, sample.units, bottom, 1.0, method.alpha)
-    return max(min(low, least), bottom), min(max(high, most), 1.0)
+    bounds = [(bottom, 1.0) for bottom in bottoms.tolist()]
+    low, high = mean_intervals(sample, replace(method, test="skew-adjusted"), bounds, seeds)
+    least, most = rule_of_three(sample.mean, sample.units, bottoms, 1.0, method.alpha)
+    return np.maximum(np.minimum(low, least), bottoms), np.minimum(np.maximum(high, most), 1.0)
 
 
 def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:
