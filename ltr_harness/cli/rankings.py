@@ -265,10 +265,13 @@ class _JoinedRun:
 
 
 def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
-    from ltr_harness.data.readers.judgment_formats import format_summary, run_of
-    from ltr_harness.data.readers.truth import qrels_by_rule
+    from ltr_harness.data.readers.judgment_formats import format_summary, qrels_of, run_of
 
-    read_qrels = partial(qrels_by_rule, qrels_path, source.several)
+    read_qrels = partial(qrels_of, qrels_path)
+    if source.several is not None:  # pydantic and the readers of rows load for a rule alone
+        from ltr_harness.data.readers.truth import qrels_by_rule
+
+        read_qrels = partial(qrels_by_rule, qrels_path, source.several)
     rules = source.document_rules
     read_run = partial(run_of, allow_repeats=rules.folds_chunks)
     try:

@@ -16,10 +16,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.data.logs.separators import SEPARATORS, separator_in
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among
-from ltr_harness.data.readers.csv import Delimited
 from ltr_harness.data.readers.judgment_objects import rows_of_object
-from ltr_harness.data.readers.letor import Letor, read_svmlight
-from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.table_columns import OpenedTable
 from ltr_harness.data.readers.text_files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.data.readers.trec import Qrels, TrecRun
@@ -61,6 +58,8 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
 
 def _judgment_list(path: Path, *, allow_repeats: bool) -> Qrels:
     """Read lines ``grade qid:query # document …``, as plug-ins for learning to rank keep them."""
+    from ltr_harness.data.readers.letor import Letor, read_svmlight
+
     rows = read_svmlight([path], Letor(), with_qid=True)
     if rows.document_ids is None:
         expected = "`grade qid:query # document` in every line"
@@ -86,17 +85,27 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
     """Return the table in a file and its form, if its header has the names or shows query and document; else None."""
     start = _start(path)
     if start.startswith((b"PAR1", b"ARROW1")):
+        from ltr_harness.data.readers.parquet import Parquet
+
         return Parquet().opened(path), "Parquet or Arrow table"
     if start.startswith(_LZ4) or _JSON.match(start):
         return None
-    header = _first_line(start)
-    for separator, word in SEPARATORS.items():
+    separator = _separator_of_table(path, _first_line(start), names)
+    if separator is None:
+        return None
+    from ltr_harness.data.readers.csv import Delimited
+
+    return Delimited(path, separator), f"{SEPARATORS[separator]}-separated table"
+
+
+def _separator_of_table(path: Path, header: str, names: Sequence[str]) -> str | None:
+    """Return the separator with which the header has the columns, or that of a CSV file; None for other text."""
+    for separator in SEPARATORS:
         cells = [cell.strip().strip('"') for cell in header.split(separator)]
         if len(cells) > 2 and _has_columns(cells, names):
-            return Delimited(path, separator), f"{word}-separated table"
+            return separator
     if bare_name(path.name).lower().endswith(".csv"):
-        separator = separator_in(header) or ","
-        return Delimited(path, separator), f"{SEPARATORS[separator]}-separated table"
+        return separator_in(header) or ","
     return None
 
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ from ltr_harness.data.arrays import Ints
 from ltr_harness.data.columns import table_of
 from ltr_harness.data.readers import foreign_judgments, id_lists
 from ltr_harness.data.readers.id_lists import WORD
-from ltr_harness.data.readers.parquet import ArrowTable
 from ltr_harness.data.readers.unchecked_rows import (
     Role,
     UncheckedRows,
@@ -23,6 +22,9 @@ from ltr_harness.data.readers.unchecked_rows import (
     texts_of_lists,
 )
 from ltr_harness.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.data.readers.parquet import ArrowTable
 
 ACCEPTED = (
     "a file, a dict {query: {document: value}}, a table (pandas, Polars, Arrow, DuckDB), rows of (query, document, "
@@ -216,10 +218,12 @@ def _mteb_parts(value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
             yield subset, split, queries
 
 
-def table_in_memory(value: Any, source: str) -> ArrowTable | None:
+def table_in_memory(value: Any, source: str) -> "ArrowTable | None":
     """Return a frame as a table; None for other values. Raises DataError: the frame cannot be read as a table."""
     if not any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
         return None
+    from ltr_harness.data.readers.parquet import ArrowTable
+
     try:
         return ArrowTable(table_of(value, named_index=True), Path(source))
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
@@ -228,6 +232,8 @@ def table_in_memory(value: Any, source: str) -> ArrowTable | None:
 
 def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
     """Return rows that are tuples of three, or named tuples or dicts, whose fields are found by their names."""
+    from ltr_harness.data.readers.parquet import ArrowTable
+
     iterator = iter(value)
     first = next(iterator, None)
     if first is None:

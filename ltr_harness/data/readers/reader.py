@@ -205,11 +205,6 @@ class ValueOptions(BaseModel):
         return f"one of {shortened(self.grades or {}, 10)}, as `grades` maps them"
 
 
-def grades_in_words(grades: Mapping[str, float]) -> str:
-    """Return grades as text, such as ``bad is 0, good is 1``."""
-    return ", ".join(f"{label} is {grade:g}" for label, grade in grades.items())
-
-
 def _label(label: str | float) -> str | float:
     """Return a label as a number where it is one: 1, 1.0 and true are the same, and digits are those of ASCII."""
     truth = {"false": 0.0, "true": 1.0}.get(str(label).strip().lower())

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,12 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.features import Features, SparseFeatures, sealed_features
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.queries import ONE_ROW_EACH, QueryGroups, repeats_in_words
-from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.data.readers.words import grades_in_words
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import Caution, DataError, Problem
+
+if TYPE_CHECKING:
+    from ltr_harness.data.readers.reader import ValueOptions
 
 SHOWN = 20
 """The number of problems of one kind that are listed; further ones are counted."""
@@ -56,7 +59,7 @@ class Rows:
     # first row of each file, and the end of the last
     file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def labelled(self, options: ValueOptions, n_beyond: int = 0) -> "Rows":
+    def labelled(self, options: "ValueOptions", n_beyond: int = 0) -> "Rows":
         """Return the rows with 0 where nobody judged, and cautions about that and about changed values."""
         labels, judged, cautions = self.labels, self.judged, [*self.cautions]
         if options.grades is not None:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,14 @@ from ltr_harness.data.columns import (
     values_shown,
 )
 from ltr_harness.data.readers.column_names import is_index, may_count_rows
-from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.data.readers.rows import Rows, blocks_of, limited, query_ids, remap_codes, within_float32
 from ltr_harness.data.readers.text_files import Bound
 from ltr_harness.data.readers.words import NotNumeric, feature_cure, label_cure
 from ltr_harness.data.times import NO_MOMENT, timestamps
 from ltr_harness.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from ltr_harness.data.readers.reader import ValueOptions
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
@@ -191,7 +193,7 @@ class Roles:
 class TableColumns:
     """The checked columns of one file, and the `problems` of their values."""
 
-    def __init__(self, table: OpenedTable, roles: Roles, options: ValueOptions) -> None:
+    def __init__(self, table: OpenedTable, roles: Roles, options: "ValueOptions") -> None:
         self.table = table
         self.feature_names = tuple(roles.features)
         self.problems: list[Problem] = []

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ltr_harness._util.text import shortened
@@ -123,3 +123,8 @@ def _quoted(word: str) -> str:
         word.replace(" ", "_").isidentifier() and word == word.strip() and word.lower() not in _AS_OTHERS
     )
     return word if is_plain else json.dumps(word, ensure_ascii=False)
+
+
+def grades_in_words(grades: Mapping[str, float]) -> str:
+    """Return grades as text, such as ``bad is 0, good is 1``."""
+    return ", ".join(f"{label} is {grade:g}" for label, grade in grades.items())

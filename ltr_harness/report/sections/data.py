@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ltr_harness._util.text import count_of, named
-from ltr_harness.data.readers.reader import grades_in_words
+from ltr_harness.data.readers.words import grades_in_words
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.data.relevance.rule_in_words import describe
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement

@@ -15,10 +15,11 @@ from ltr_harness.data.readers.column_names import (
 )
 from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.data.readers.rows import Rows, query_ids, remap_codes
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.data.readers.truth import judgments_of, merge_labels, with_judgments
+from ltr_harness.data.readers.words import grades_in_words
 
 
 def test_qrels_of() -> None:
