@@ -129,6 +129,10 @@ class RowRanker:
         new = np.flatnonzero(tied & ~self._ordered)
         if not new.size:
             return
+        if self._ties == "stable":
+            self._tie_order[:] = np.arange(self._tie_order.size)
+            self._ordered[:] = True
+            return
         self._ordered[new] = True
         grades, boundaries = self._judgments.grades, self._judgments.groups.boundaries
         if grades is not None and self._ties in ("expected", "worst", "best"):
@@ -136,19 +140,16 @@ class RowRanker:
             _order_by_grade(boundaries, grades.of_row, grades.largest, best, new, self._tie_order)
             return
         groups, rows = self._judgments.groups.take(new)
-        order = rows
-        if self._ties != "stable":
-            # by a key, ascending within a tie; ``expected`` needs one too: sums must not depend on row order
-            key = self._judgments.labels[rows]
-            if self._ties == "best":
-                key = -key
-            elif self._ties == "id":
-                ids = self._judgments.documents_of(rows)
-                assert ids is not None  # or there would be no ranker
-                texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
-                key[np.argsort(texts, kind="stable")] = -np.arange(texts.size)
-            order = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
-        self._tie_order[rows] = order
+        # by a key, ascending within a tie; ``expected`` needs one too: sums must not depend on row order
+        key = self._judgments.labels[rows]
+        if self._ties == "best":
+            key = -key
+        elif self._ties == "id":
+            ids = self._judgments.documents_of(rows)
+            assert ids is not None  # or there would be no ranker
+            texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
+            key[np.argsort(texts, kind="stable")] = -np.arange(texts.size)
+        self._tie_order[rows] = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
 
 
 @compiled
