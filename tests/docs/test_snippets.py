@@ -48,6 +48,11 @@ SMALLER = {
     "n_queries: {train: 600, valid: 200,": "n_queries: {train: 100, valid: 60,",
     "patience: 20, max_rounds: 200}": "patience: 10, max_rounds: 40}",
 }
+# Other pages show none of its numbers.
+SMALLEST = {
+    "n_queries: {train: 600, valid: 200, test: 300}": "n_queries: {train: 30, valid: 20, test: 30}",
+    "patience: 20, max_rounds: 200}": "patience: 5, max_rounds: 10}",
+}
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,7 @@ def test_a_reader_who_follows_the_page_gets_what_it_shows(
         monkeypatch.setattr("ltr_harness.workflow.write_files", write_without_pictures)
     quickstart = place / "configs" / "quickstart.yaml"
     text = quickstart.read_text(encoding="utf-8")
-    for whole, part in SMALLER.items():
+    for whole, part in (SMALLER if page.name == "README.md" else SMALLEST).items():
         assert text.count(whole) == 1
         text = text.replace(whole, part)
     quickstart.write_text(text, encoding="utf-8")
