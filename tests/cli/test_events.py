@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -21,6 +19,7 @@ from ltr_harness.cli.json_events import Event, EventStream, Finished, schema
 from ltr_harness.cli.json_progress import JsonProgress
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.runs import load_run
+from tests.experiments.training.commands import Command
 
 pytestmark = pytest.mark.long
 
@@ -159,25 +158,16 @@ def test_ctrl_c_ends_the_stream_with_its_exit_code(config: Path) -> None:
         .replace("max_rounds: 6", "max_rounds: 1000000")
         .replace("patience: 3", "patience: 999999")
     )
-    # a background job of a shell is started deaf to Ctrl-C
-    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    listening += "from ltr_harness.cli import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", listening, "run", str(config), "--json", "--workers", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            lines = []
-            for line in process.stderr:
-                lines.append(line)
-                if '"model":"xgb"' in line:
-                    process.send_signal(signal.SIGINT)
-                    break
-            _, rest = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    found = events("".join(lines) + rest)
+    command = Command(config.parent / "streams", "run", config, "--json", "--workers", "1")
+    try:
+        command.wait_until(lambda: '"model":"xgb"' in command.stderr)
+        command.send(signal.SIGINT)
+        exit_code, _, stderr = command.wait()
+    finally:
+        command.process.kill()
+    found = events(stderr)
     assert found[-1] == found[-1] | {"event": "done", "exit_code": 130}
-    assert process.returncode == 130
+    assert exit_code == 130
 
 
 def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
