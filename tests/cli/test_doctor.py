@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,16 +91,17 @@ def test_completion_scripts_ask_the_program_itself(shell: str, capsys: pytest.Ca
 
 
 @pytest.mark.long
-def test_bash_completes_commands_and_options() -> None:
+def test_bash_completes_commands_and_options(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_LTR_HARNESS_COMPLETE", "bash_complete")
+
     def completions(words: str, at: int) -> list[str]:
-        environment = os.environ | {
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(at),
-            "_LTR_HARNESS_COMPLETE": "bash_complete",
-        }
-        command = [sys.executable, "-c", "from ltr_harness.cli import main; main()"]
-        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        return [line.partition(",")[2] for line in said.stdout.splitlines()]
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(at))
+        with pytest.raises(SystemExit, match=r"^0$"):
+            run_command(cli, [])
+        return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
 
     assert completions("ltr-harness mo", 1) == ["monitor"]
     assert completions("ltr-harness run --wo", 2) == ["--workers"]
