@@ -1,6 +1,7 @@
 """Records of runs and of searches: record.json and study.json."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -50,6 +51,11 @@ Biases = (
 Derived = dict[str, bool | int | float | str]
 
 
+@cache  # building one takes longer than the validation of a record
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def _check_learned(learned: dict[str, Any]) -> dict[str, Any]:
     """Check the learned values that are shown or used again; a user's own model may learn anything else."""
     temperatures = learned.get(TEMPERATURE, {})
@@ -59,11 +65,11 @@ def _check_learned(learned: dict[str, Any]) -> dict[str, Any]:
     ):
         raise ValueError(f"{TEMPERATURE} is not a number above 0 for each metric")
     try:
-        TypeAdapter(Derived).validate_python(learned.get(DERIVED, {}), strict=True)
+        _adapter(Derived).validate_python(learned.get(DERIVED, {}), strict=True)
     except ValidationError:
         raise ValueError(f"{DERIVED} is not a number, a text or a yes for each parameter") from None
     try:
-        TypeAdapter(Biases).validate_python(learned.get("position_bias", {}))
+        _adapter(Biases).validate_python(learned.get("position_bias", {}))
     except ValidationError:
         raise ValueError("position_bias is not one or two numbers for each position") from None
     return learned
@@ -78,7 +84,7 @@ def _check_reading(reading: dict[str, Any]) -> dict[str, Any]:
     for option, kind in kinds.items():
         if reading.get(option):
             try:
-                TypeAdapter(kind).validate_python(reading[option])
+                _adapter(kind).validate_python(reading[option])
             except ValidationError as error:
                 raise ValueError(f"{option}: {error.errors()[0]['msg']}") from None
     return reading
