@@ -285,8 +285,9 @@ def stop_early(
 def _add_unreported(env: Any, results: Sequence[Any]) -> None:
     """Add the results that LightGBM does not have by their set and metric to those of its round."""
     reported = {(result[0], str(result[1])) for result in env.evaluation_result_list}
-    new = [result for result in results if (result[0], str(result[1])) not in reported]
-    env.evaluation_result_list.extend(new)
+    if reported:
+        results = [result for result in results if (result[0], str(result[1])) not in reported]
+    env.evaluation_result_list.extend(results)
 
 
 class Watch(Watching, AfterRound):
@@ -430,5 +431,6 @@ class Watch(Watching, AfterRound):
             return rows(binding, self._scores.of_set(model, dataset, handed, features, attempt, is_last))
 
         results = model.eval(dataset, name, feval=evaluate)
-        refuse_collision(str(result[1]) for result in results)
+        if not self.history:  # later rounds have the same names
+            refuse_collision(str(result[1]) for result in results)
         return list(results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,9 @@ class ReportedName(str):
 
 Row = tuple[ReportedName, float, bool]
 
+# the names of a binding's metrics, which never change, with whether higher is better
+_REPORTED: WeakKeyDictionary[Binding, list[tuple[ReportedName, bool]]] = WeakKeyDictionary()
+
 
 _SETS_KEPT = 16
 
@@ -131,11 +135,12 @@ class EvalMetric(PerBooster):
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
     """Results of LightGBM's `feval`, from scores (n_rows,)."""
-    means = binding.means(scores)
-    return [
-        (ReportedName.of(metric), float(mean), metric.higher_is_better)
-        for metric, mean in zip(binding.metrics, means, strict=True)
-    ]
+    reported = _REPORTED.get(binding)
+    if reported is None:
+        reported = [(ReportedName.of(metric), metric.higher_is_better) for metric in binding.metrics]
+        _REPORTED[binding] = reported
+    means = binding.means(scores).tolist()
+    return [(name, mean, is_higher) for (name, is_higher), mean in zip(reported, means, strict=True)]
 
 
 def objective(

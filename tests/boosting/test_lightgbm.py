@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.boosting.lightgbm import Watch, eval_metric, feval, stop_early
-from ltr_harness.boosting.lightgbm_metrics import judgments_of
+from ltr_harness.boosting.lightgbm_metrics import judgments_of, rows
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -233,6 +233,21 @@ class TestSeveralSets:
     def test_two_sets_of_one_name_are_an_error(self, train: Any, valid: Any) -> None:
         with pytest.raises(UsageError, match=r"reported twice .* distinct names"):
             self.fit(train, valid, stop_early("ndcg@10", data="a"), names=("learn", "a", "a"))
+
+
+def test_the_results_of_each_set_name_its_own_metrics() -> None:
+    pairs = QueryGroups.from_sizes([2])
+    with pytest.warns(UserWarning, match="no max_grade"):
+        bindings = [bind(["err@2"], Judgments.checked([0, grade], pairs)) for grade in (1, 4)]
+    for scores in ([0.2, 0.1], [0.1, 0.2]):
+        results = [rows(binding, np.array(scores))[0] for binding in bindings]
+        assert [(str(name), name.metric) for name, _, _ in results] == [
+            ("err(max_grade=1)@2", ERR(k=2, max_grade=1)),
+            ("err(max_grade=4)@2", ERR(k=2, max_grade=4)),
+        ]
+        # the relevant document stops (2^g - 1) / 2^g of the users at its rank
+        rank = 1 + int(scores[0] > scores[1])
+        assert [value for _, value, _ in results] == pytest.approx([1 / 2 / rank, 15 / 16 / rank])
 
 
 @pytest.mark.parametrize("alias", ["boosting", "boosting_type", "boost"])
