@@ -203,6 +203,35 @@ def make_report_data(
     )
 
 
+MARKETS = [f"m{number}" for number in range(6)]
+DEVICES = [f"d{number}" for number in range(6)]
+
+
+def report_on_markets(gains: dict[str, list[float]], **options: Any) -> ReportData:
+    """A report on six markets of 60 queries with six devices each; `gains` are of each model in each market."""
+    rng = np.random.default_rng(5)
+    markets, devices = np.repeat(MARKETS, 60), np.tile(DEVICES, 60)
+    base = rng.uniform(0.3, 0.5, markets.size)
+    systems = [
+        SystemResult(
+            name=name,
+            query_ids=np.arange(markets.size).astype(str),
+            values={"ndcg@10": (base + np.repeat(by_market, 60) + rng.normal(0, 0.01, markets.size))[None]},
+            replicates=("1",),
+            higher_is_better={"ndcg@10": True},
+            query_attributes={"market": markets, "device": devices},
+        )
+        for name, by_market in {"base": [0.0] * 6, **gains}.items()
+    ]
+    return ReportData(compare(*systems, baseline="base", draws=500, **options), (), (), None, "t")
+
+
+@pytest.fixture(scope="session")
+def four_models() -> ReportData:
+    """One mixed model and two that are worse everywhere, in twelve parts of the queries."""
+    return report_on_markets({"mixed": [0.1, -0.1] * 3, "worse": [-0.2] * 6, "random": [-0.25] * 5 + [-0.15]})
+
+
 @pytest.fixture(scope="session")
 def make_data() -> Callable[..., ReportData]:
     return make_report_data

@@ -21,9 +21,10 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.report import ReportData, build_report, html, write_report
 from ltr_harness.report import run_index as experiments
-from ltr_harness.report.blocks import Report
+from ltr_harness.report.blocks import Report, Section
 from ltr_harness.report.run_index import read_experiments
 from ltr_harness.report.stored_scores import TestRows
+from ltr_harness.report.writing import catalog
 
 SHOWN = ".plot:not([hidden] *)"
 DRAWN = f"document.querySelectorAll('{SHOWN}').length === document.querySelectorAll('{SHOWN} svg').length"
@@ -592,6 +593,39 @@ def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[...,
     assert lists.locator("tbody tr").count() > 3
     summary.press("Enter")
     assert not lists.is_visible()
+
+
+def slices_page(data: ReportData, folder: Path) -> Path:
+    path = folder / "page.html"
+    slices = Section("slices", tuple(catalog.load("slices")(data)))
+    path.write_text(html.render(Report("t", (), (slices,))), encoding="utf-8")
+    return path
+
+
+def test_ten_rows_of_slices_are_shown_and_then_all(
+    four_models: ReportData, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page(slices_page(four_models, tmp_path))
+    rows = page.locator("#table-slices tbody tr:visible")
+    assert rows.count() == 10
+    page.get_by_role("button", name="Queries").click()  # the first ten of every order
+    assert rows.count() == 10
+    page.get_by_role("button", name="Show all 12").click()
+    assert rows.count() == 12
+    page.get_by_role("button", name="Show ten").click()
+    assert rows.count() == 10
+
+
+def test_on_a_phone_slices_of_one_metric_are_shown(
+    data: ReportData, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page(slices_page(data, tmp_path))
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.reload()
+    assert page.locator("[id^=table-slices]:visible").evaluate_all("all => all.map(one => one.id)") == [
+        "table-slices"
+    ]
+    assert page.locator("#table-slices thead").is_visible()
 
 
 def serious(page: Any, **options: Any) -> list[str]:
