@@ -294,7 +294,8 @@ class Judgments(KeepsArrays):
         out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
         queries = np.searchsorted(self.groups.boundaries, out, side="right") - 1
         subtopics = None if self.subtopics is None else self.subtopics.take(out)
-        missed = MissedDocuments(queries, self.labels[out], self.documents_of(out), subtopics)
+        labels = self._stored_labels[out].astype(np.float64, copy=False)
+        missed = MissedDocuments(queries, labels, self.documents_of(out), subtopics)
         rows = np.flatnonzero(retrieved)
         boundaries = np.searchsorted(rows, self.groups.boundaries)
         groups = QueryGroups(sealed(boundaries.astype(np.int64, copy=False)), self.groups.ids)
@@ -310,7 +311,7 @@ class Judgments(KeepsArrays):
         selection = as_slice(rows)
         return replace(
             self,
-            labels=of_rows(self.labels, selection),
+            labels=of_rows(self._stored_labels, selection),
             groups=groups,
             document_ids=None if self.document_ids is None else of_rows(self.document_ids, selection),
             judged=None if self.judged is None else of_rows(self.judged, selection),
@@ -357,7 +358,7 @@ class Judgments(KeepsArrays):
                 np.concatenate((candidate_grades.grades, missed_grades.grades)),
             )
         return Judgments(
-            merge(self.labels, missed.labels),
+            merge(self._stored_labels, missed.labels),
             QueryGroups(ends, groups.ids),
             self.query_weights,
             ids,
@@ -384,6 +385,11 @@ class Judgments(KeepsArrays):
     def grades(self) -> Grades | None:
         """The labels in a byte each; None where they do not fit."""
         return Grades.of(self.labels)
+
+    @property
+    def _stored_labels(self) -> NDArray[Any]:
+        """The labels in the type that they are kept in."""
+        return self.labels
 
     @property
     def compact_labels(self) -> NDArray[Any]:
@@ -472,6 +478,10 @@ class NarrowJudgments(Judgments):
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def labels(self) -> NDArray[np.float64]:
         return sealed(self._given.astype(np.float64, copy=False))
+
+    @property
+    def _stored_labels(self) -> NDArray[Any]:
+        return self._given
 
     @cached_property
     def grades(self) -> Grades | None:

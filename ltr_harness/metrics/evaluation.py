@@ -16,7 +16,7 @@ from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.arrays import KeepsArrays, as_column, keep_array, sealed
-from ltr_harness.data.judgments import Judgments, Subtopics
+from ltr_harness.data.judgments import Judgments, NarrowJudgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
@@ -195,9 +195,10 @@ class Evaluation(Displayed):
         judgments = self.judgments
         if self._retrieved is None:
             return judgments
+        kind = Judgments if judgments.grades is None else NarrowJudgments
         return self._split(
-            Judgments(
-                judgments.labels,
+            kind(
+                judgments.compact_labels,
                 judgments.groups,
                 judgments.query_weights,
                 judged=judgments.judged,

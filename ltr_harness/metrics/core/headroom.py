@@ -155,18 +155,18 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     if metric in headroom_of_metric:
         return headroom_of_metric[metric]
 
-    def values(ties: Ties, rows_of: Judgments, scores: Floats) -> Floats:
+    def values(ties: Ties, rows_of: Judgments, scores: Array) -> Floats:
         row: Floats = BoundOnce([replace(metric, ties=ties)], rows_of).per_query(scores)[0]
         return row
 
     headroom_of_metric[metric] = None
     with suppress(MetricError):
         random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
-        ceiling = values("stable", judgments, judgments.labels)
+        ceiling = values("stable", judgments, judgments.compact_labels)
         with_all_retrieved = np.full_like(ceiling, np.nan)
         if judgments.missed is not None:
             pool = judgments.pool
-            longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
+            longer = values("stable", pool, pool.compact_labels) if judgments.missed.queries.size else ceiling
             with_all_retrieved = np.where(longer < ceiling - _ROUNDING, np.nan, longer)
         headroom_of_metric[metric] = Headroom(random, ceiling, with_all_retrieved)
     return headroom_of_metric[metric]
