@@ -18,6 +18,7 @@ from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.from_runs import systems_from_runs
 from ltr_harness.experiments.config.schema import ModelOptions
 from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs.run import PER_QUERY
 from ltr_harness.experiments.runs.serving_cost import TYPICAL
 from ltr_harness.metrics.core.judge_ceiling import judge_columns
 from ltr_harness.models.selection import FeatureSelection
@@ -316,7 +317,7 @@ def _label_ceiling(runs: Sequence[Run], method: Method) -> LabelCeiling | None:
     finished = [run for run in runs if run.record.status == "complete"]
     metric = finished[0].record.primary
     by_one_judge, another_judge = judge_columns(metric)
-    if any(another_judge not in run.per_query for run in finished):
+    if any(another_judge not in run.stored_columns(PER_QUERY) for run in finished):
         return None
     summary = finished[0].record.metrics[metric]
     columns = dict.fromkeys((by_one_judge, another_judge), summary)
