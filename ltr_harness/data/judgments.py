@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.arrays import (
@@ -296,18 +295,17 @@ class Judgments(KeepsArrays):
         subtopics = None if self.subtopics is None else self.subtopics.take(out)
         labels = self._stored_labels[out].astype(np.float64, copy=False)
         missed = MissedDocuments(queries, labels, self.documents_of(out), subtopics)
-        rows = np.flatnonzero(retrieved)
-        boundaries = np.searchsorted(rows, self.groups.boundaries)
-        groups = QueryGroups(sealed(boundaries.astype(np.int64, copy=False)), self.groups.ids)
-        return replace(self.with_rows(rows, groups), missed=missed)
+        groups = QueryGroups.from_counts(self.groups.count(retrieved), self.groups.ids)
+        return replace(self.with_rows(retrieved, groups), missed=missed)
 
-    def with_rows(self, rows: NDArray[np.int64], groups: QueryGroups) -> Judgments:
+    def with_rows(self, rows: NDArray[Any], groups: QueryGroups) -> Judgments:
         """The given rows in these groups; of neighbours nothing is copied.
 
         Args:
-            rows: int64 (n_kept,).
+            rows: int64 (n_kept,), or bool (n_rows,), the rows kept.
             groups: of those rows, with the queries of these judgments.
         """
+        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ and self.subtopics is not None else rows
         selection = as_slice(rows)
         return replace(
             self,
@@ -315,7 +313,7 @@ class Judgments(KeepsArrays):
             groups=groups,
             document_ids=None if self.document_ids is None else of_rows(self.document_ids, selection),
             judged=None if self.judged is None else of_rows(self.judged, selection),
-            subtopics=None if self.subtopics is None else self.subtopics.take(rows),
+            subtopics=None if self.subtopics is None else self.subtopics.take(numbers),
         )
 
     @cached_property
@@ -421,12 +419,10 @@ class Judgments(KeepsArrays):
             flags: bool (n_table,), in the order of `label_table`.
         """
         if self.grades is None:
-            return self.groups.sum(flags, np.int64)
+            return self.groups.count(flags)
         key = flags.tobytes()  # metrics ask for the same grades again
         if key not in self._counts:
-            counts = np.empty(self.groups.n_queries, dtype=np.int64)
-            _count_flagged(self.groups.boundaries, self.grades.of_row, flags, counts)
-            self._counts[key] = sealed(counts)
+            self._counts[key] = sealed(self.groups.count_flagged(self.grades.of_row, flags))
         return self._counts[key]
 
     @cached_property
@@ -487,12 +483,3 @@ class NarrowJudgments(Judgments):
     def grades(self) -> Grades | None:
         """See `Judgments`."""
         return Grades.of(self._given)
-
-
-@compiled
-def _count_flagged(boundaries: Ints, grade: NDArray[np.uint8], flags: Bools, counts: Ints) -> None:
-    for query in range(counts.size):
-        total = 0
-        for row in range(boundaries[query], boundaries[query + 1]):
-            total += flags[grade[row]]
-        counts[query] = total

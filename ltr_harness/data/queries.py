@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.arrays import (
@@ -20,6 +21,7 @@ from ltr_harness.data.arrays import (
     as_column,
     as_floats,
     numbers_in,
+    read_only,
     sealed,
 )
 from ltr_harness.data.repeats import row_before
@@ -99,6 +101,25 @@ class QueryGroups(KeepsArrays):
             dtype: of the sums; NumPy's choice if None.
         """
         return self._over_queries(np.add, values, dtype)
+
+    def count(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """int64 (n_queries,): the number of each query's rows that are flagged.
+
+        Args:
+            flags: (n_rows,).
+        """
+        return self.count_flagged(read_only(flags.view(np.uint8)), _FLAGGED)
+
+    def count_flagged(self, values: NDArray[np.uint8], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """int64 (n_queries,): the number of each query's rows whose value is flagged.
+
+        Args:
+            values: uint8 (n_rows,).
+            flags: (n_values,), of the values from 0.
+        """
+        counts = np.empty(self.n_queries, dtype=np.int64)
+        _count_flagged(self.boundaries, values, flags, counts)
+        return counts
 
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
         """(n_queries,): the largest of each query's rows; 0 where it has none.
@@ -255,6 +276,18 @@ class QueryGroups(KeepsArrays):
         return int(np.searchsorted(self.boundaries, row, side="right")) - 1
 
 
+_FLAGGED = np.array([False, True])
+
+
+@compiled
+def _count_flagged(boundaries: Ints, values: NDArray[np.uint8], flags: Bools, counts: Ints) -> None:
+    for query in range(counts.size):
+        total = 0
+        for row in range(boundaries[query], boundaries[query + 1]):
+            total += flags[values[row]]
+        counts[query] = total
+
+
 def place_of(rows: Ints, groups: QueryGroups) -> str:
     """Return the place of the first of these rows (n,) for messages, and their number."""
     query = groups.query_of(rows[0])
@@ -278,8 +311,10 @@ def places_within(values: Floats, queries: Ints) -> tuple[Ints, Ints]:
     return below, same
 
 
-def as_slice(rows: Ints) -> Ints | slice:
-    """Numbers of rows (n_kept,) as an index: of neighbours, a slice copies nothing."""
+def as_slice(rows: Array) -> Array | slice:
+    """Numbers (n_kept,) or flags (n_rows,) of rows as an index: of neighbours, a slice copies nothing."""
+    if rows.dtype == np.bool_:
+        return slice(None) if rows.all() else rows
     if not rows.size or rows[-1] - rows[0] != rows.size - 1:
         return rows
     if np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
@@ -287,7 +322,7 @@ def as_slice(rows: Ints) -> Ints | slice:
     return rows
 
 
-def of_rows(array: NDArray[Any], rows: Ints | slice) -> NDArray[Any]:
+def of_rows(array: NDArray[Any], rows: Array | slice) -> NDArray[Any]:
     """Return rows of a read-only array, read-only as well: a view of neighbours, else a copy."""
     part = array[rows]
     return part if isinstance(rows, slice) else sealed(part)

@@ -43,7 +43,7 @@ class BPref(BinaryMetric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         is_against = (judged_rows(judgments) > 0.0) & ~is_relevant
-        n_against = judgments.groups.sum(is_against, np.int64)
+        n_against = judgments.groups.count(is_against)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((1, n_relevant.size))

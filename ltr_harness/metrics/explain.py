@@ -99,7 +99,7 @@ class _AskedQueries:
         if self.retrieved is None:
             return self
         judgments, listed = self.judgments, np.asarray(self.retrieved)
-        sizes, rows = judgments.groups.sum(listed, np.int64), np.flatnonzero(listed)
+        sizes, rows = judgments.groups.count(listed), np.flatnonzero(listed)
         candidates = judgments.with_rows(rows, QueryGroups.from_counts(sizes, judgments.groups.ids))
         return _AskedQueries(candidates.take(np.flatnonzero(sizes)), self.scores[rows], None)
 

@@ -69,7 +69,7 @@ class Q(GainMetric):
     def _judged(self, judgments: Judgments) -> tuple[Floats, Ints, Ints]:
         """The gain of each row, the relevant rows of each query, and its rows in ideal order."""
         gain = self.gains(judgments)
-        n_relevant = judgments.groups.sum(gain > 0.0, dtype=np.int64)
+        n_relevant = judgments.groups.count(gain > 0.0)
         return gain, n_relevant, RowRanker(judgments, "stable", None).rank(gain).rows
 
     def swap_change(self, judgments: Judgments) -> SwapChange:

@@ -83,7 +83,7 @@ class TauAP(Metric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = LabelOrder.of(judgments.labels, judgments.groups)
         groups = judgments.groups
-        below_some = groups.sum(order.n_better > 0, np.int64)
+        below_some = groups.count(order.n_better > 0)
         below_first = groups.sizes - 1
 
         def values(ranking: Ranking) -> Values:

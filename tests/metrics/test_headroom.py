@@ -100,6 +100,21 @@ def test_what_a_cutoff_costs_is_not_charged_to_retrieval() -> None:
     assert (missed.ceiling.tolist(), missed.with_all_retrieved.tolist()) == ([0.75], [1.0])
 
 
+@pytest.mark.parametrize("text", SHOWN)
+def test_queries_of_equal_content_have_the_value_of_each_alone(text: str) -> None:
+    metric = parse_metric(text)
+    for judgments in (lists(0), lists(1)):
+        queries = np.random.default_rng(0).integers(0, judgments.groups.n_queries, 40)
+        found = headroom(metric, judgments.take(queries))
+        assert found is not None
+        for query in np.flatnonzero(judgments.groups.has_rows):
+            alone = headroom(metric, judgments.take(np.array([query])))
+            assert alone is not None
+            for values, value in zip(vars(found).values(), vars(alone).values(), strict=True):
+                equal = values[queries == query]
+                np.testing.assert_array_equal(equal, np.full(equal.size, value[0]))
+
+
 def test_a_refused_expectation_shows_nothing() -> None:
     n = 10_001
     judgments = Judgments.checked(np.eye(1, n)[0], QueryGroups.from_sizes([n]))

@@ -183,6 +183,15 @@ def gather(
 
 
 @compiled
+def longest(offsets: NDArray[np.int64]) -> int:
+    """Return the bytes of the longest name, from where each begins (n_rows + 1,)."""
+    most = 0
+    for row in range(offsets.size - 1):
+        most = max(most, offsets[row + 1] - offsets[row])
+    return most
+
+
+@compiled
 def contrary_queries(
     codes: NDArray[np.int64],  # (n_blocks,)
     starts: NDArray[np.int64],  # (n_blocks + 1,)

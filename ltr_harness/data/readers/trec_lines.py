@@ -92,7 +92,7 @@ class PackedNames:
         cls, packed: NDArray[np.uint8], offsets: NDArray[np.int64], source: tuple[str, str, Bound]
     ) -> Self:
         """Return names of their bytes. Raises DataError: as texts they would take more memory than the bound."""
-        longest, is_ascii = int((offsets[1:] - offsets[:-1]).max()), packed.max() < 128
+        longest, is_ascii = kernels.longest(offsets), packed.max() < 128
         column = cls(packed, offsets, longest if is_ascii else None, source)
         if 4 * longest * (offsets.size - 1) > source[2].most:
             _ = column.values  # else it would be refused on the first request
@@ -348,8 +348,7 @@ class Lines:
         """Return a field of names, most of which are different."""
         offsets = self._offsets[: self.n_rows + 1]
         packed = self._packed[: offsets[-1]]
-        longest = int((offsets[1:] - offsets[:-1]).max())
-        self._refuse_long(field, lambda: np.diff(offsets), longest)
+        self._refuse_long(field, lambda: np.diff(offsets), kernels.longest(offsets))
 
         if not packed.all():
             bad = np.zeros(self.n_rows, dtype=bool)

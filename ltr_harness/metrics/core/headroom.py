@@ -1,6 +1,6 @@
 """The range that order can decide: the value of a random order of the candidates, and that of the best one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
@@ -9,8 +9,8 @@ import numpy as np
 
 from ltr_harness._util.number_text import four_decimals
 from ltr_harness._util.text import count_of
-from ltr_harness.data.arrays import Array, Floats, KeepsArrays
-from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.arrays import Array, Floats, Ints, KeepsArrays
+from ltr_harness.data.judgments import Judgments, MissedDocuments
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
@@ -23,6 +23,7 @@ REACHED = 0.85
 CHANGED = 0.05
 """With a smaller share of queries that order can change, there is little to gain."""
 _ROUNDING = 1e-9
+_MOST_GRADES = 9
 
 
 LITTLE_TO_GAIN = "little-to-gain"
@@ -160,16 +161,56 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
         return row
 
     headroom_of_metric[metric] = None
+    distinct, place = _distinct_queries(judgments)
     with suppress(MetricError):
-        random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
-        ceiling = values("stable", judgments, judgments.compact_labels)
+        random = values("expected", distinct, np.zeros(distinct.groups.n_rows))
+        ceiling = values("stable", distinct, distinct.compact_labels)
         with_all_retrieved = np.full_like(ceiling, np.nan)
-        if judgments.missed is not None:
-            pool = judgments.pool
-            longer = values("stable", pool, pool.compact_labels) if judgments.missed.queries.size else ceiling
+        if distinct.missed is not None:
+            pool = distinct.pool
+            longer = values("stable", pool, pool.compact_labels) if distinct.missed.queries.size else ceiling
             with_all_retrieved = np.where(longer < ceiling - _ROUNDING, np.nan, longer)
-        headroom_of_metric[metric] = Headroom(random, ceiling, with_all_retrieved)
+        headroom_of_metric[metric] = Headroom(random[place], ceiling[place], with_all_retrieved[place])
     return headroom_of_metric[metric]
+
+
+def _distinct_queries(judgments: Judgments) -> tuple[Judgments, Ints]:
+    """Return the first query of each content, and the place of every query's content among these, (n_queries,).
+
+    Queries with equal numbers of each grade, of judged rows and of missed documents have the same values in every
+    order by label: with one judged document in a thousand, nearly all of them.
+    """
+    every = np.arange(judgments.groups.n_queries)
+    content, n_contents = np.zeros_like(every), 1
+    for numbers in _numbers_of_grades(judgments):
+        largest = int(numbers.max())
+        n_contents *= largest + 1
+        if n_contents > 2**62:  # no integer has them all
+            return judgments, every
+        content = content * (largest + 1) + numbers
+    _, first, place = np.unique(content, return_index=True, return_inverse=True)
+    if n_contents == 1 or first.size == every.size:
+        return judgments, every
+    return judgments.take(first), place
+
+
+def _numbers_of_grades(judgments: Judgments) -> Iterator[Ints]:
+    """Yield (n_queries,) the rows of each grade, those judged, and the missed documents of each grade.
+
+    Nothing where there are many grades: hardly two queries have equal numbers then.
+    """
+    missed = (
+        MissedDocuments(np.empty(0, np.int64), np.empty(0)) if judgments.missed is None else judgments.missed
+    )
+    missed_grades = np.unique(missed.labels)
+    if judgments.grades is None or max(judgments.grades.largest, missed_grades.size) > _MOST_GRADES:
+        return
+    for grade in judgments.label_table:
+        yield judgments.count_rows(judgments.label_table == grade)
+    if judgments.judged is not None:
+        yield judgments.groups.count(judgments.judged)
+    for grade in missed_grades:
+        yield np.bincount(missed.queries[missed.labels == grade], minlength=judgments.groups.n_queries)
 
 
 def is_best_by_label(metric: Metric) -> bool:

@@ -89,7 +89,7 @@ def _documents(judgments: Judgments, rows: Ints, scores: Floats) -> tuple[Judgme
     pool = judgments.pool
     chosen = np.zeros(pool.groups.n_rows, dtype=bool)
     chosen[rows] = True
-    groups = QueryGroups.from_counts(pool.groups.sum(chosen, np.int64), pool.groups.ids)
+    groups = QueryGroups.from_counts(pool.groups.count(chosen), pool.groups.ids)
     is_candidate, pool_scores = np.zeros(chosen.size, dtype=bool), np.zeros(chosen.size)
     is_candidate[judgments.pool_rows], pool_scores[judgments.pool_rows] = True, scores
     return pool.with_rows(rows, groups), is_candidate[rows], pool_scores[rows]
