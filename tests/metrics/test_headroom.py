@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.headroom import headroom, is_best_by_label
 from ltr_harness.metrics.table import METRICS
@@ -43,28 +45,36 @@ def lists(seed: int) -> Judgments:
     return Judgments.checked(labels, groups, judged=judged, retrieved=retrieved if seed % 3 else None)
 
 
+@functools.cache
+def lists_in_every_order(seed: int) -> tuple[Judgments, Judgments, Floats, Ints]:
+    """The lists, and copies of them: of each query one for every order of its rows.
+
+    Returns:
+        the lists; the copies, with their scores and the first copy of each query.
+    """
+    judgments = lists(seed)
+    orders = [np.array(list(itertools.permutations(range(n))), dtype=float) for n in judgments.groups.sizes]
+    n_orders = [len(order) for order in orders]
+    copies = judgments.take(np.repeat(np.arange(len(orders)), n_orders))
+    scores = np.concatenate([order.ravel() for order in orders])
+    return judgments, copies, scores, np.cumsum([0, *n_orders[:-1]])
+
+
 @pytest.mark.parametrize("text", SHOWN)
 def test_mean_and_highest_value_of_all_orders(text: str) -> None:
+    metric = parse_metric(text)
     for seed in range(6):
-        assert_all_orders(parse_metric(text), lists(seed))
-
-
-def assert_all_orders(metric: Metric, judgments: Judgments) -> None:
-    found = headroom(metric, judgments)
-    assert found is not None
-    for query in range(judgments.groups.n_queries):
-        n, n_further = judgments.groups.sizes[[query, 0]]
-        orders = np.array(list(itertools.permutations(range(n))), dtype=float)
-        # each copy of the query is ranked in another order; a further query, for one without rows is none
-        copies = judgments.take(np.append(np.full(len(orders), query), 0))
-        scores = np.append(orders.ravel(), np.zeros(n_further))
-        values = Binding([replace(metric, ties="stable")], copies).per_query(scores)[0, :-1]
-        assert found.random[query] == pytest.approx(np.mean(values), abs=1e-9, nan_ok=True)
-        assert found.ceiling[query] == pytest.approx(np.max(values), abs=1e-9, nan_ok=True)
-        changes = np.ptp(values) > 1e-9
-        assert (found.headroom[query] > 0) == changes
-    if judgments.missed is None:
-        assert np.isnan(found.with_all_retrieved).all()
+        judgments, copies, scores, first = lists_in_every_order(seed)
+        found = headroom(metric, judgments)
+        assert found is not None
+        values = Binding([replace(metric, ties="stable")], copies).per_query(scores)[0]
+        n_orders = np.diff([*first, values.size])
+        lowest, highest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+        assert found.random == pytest.approx(np.add.reduceat(values, first) / n_orders, abs=1e-9, nan_ok=True)
+        assert found.ceiling == pytest.approx(highest, abs=1e-9, nan_ok=True)
+        np.testing.assert_array_equal(found.headroom > 0, highest - lowest > 1e-9)
+        if judgments.missed is None:
+            assert np.isnan(found.with_all_retrieved).all()
 
 
 def test_every_metric_is_shown_or_has_no_best_order() -> None:

@@ -334,24 +334,18 @@ def evaluate_cases(
     return [evaluation[metric].per_query for metric in metrics]
 
 
-CUTOFFS = (None, 1, 2, 3, 5, 9)
-
-
-@functools.cache
-def evaluated_at_cutoffs(name: str) -> dict[int | None, np.ndarray]:
-    return dict(zip(CUTOFFS, evaluate_cases([metric_at(name, k) for k in CUTOFFS], CASES), strict=True))
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("k", CUTOFFS)
 @pytest.mark.parametrize("name", PLAIN)
-def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) -> None:
-    expected = [
-        math.fsum(values) / len(values)
-        for case in orders_of_cases()
-        for values in [[PLAIN[name](order, k) for order in case]]
-    ]
-    np.testing.assert_allclose(evaluated_at_cutoffs(name)[k], expected, rtol=0, atol=1e-12)
+def test_expected_ties_are_the_mean_over_all_orders(name: str) -> None:
+    cutoffs = (None, 1, 2, 3, 5, 9) if parse_metric(name).takes_cutoff else (None,)
+    at_cutoffs = evaluate_cases([metric_at(name, k) for k in cutoffs], CASES)
+    for k, values in zip(cutoffs, at_cutoffs, strict=True):
+        expected = [
+            math.fsum(of_orders) / len(of_orders)
+            for case in orders_of_cases()
+            for of_orders in [[PLAIN[name](order, k) for order in case]]
+        ]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"at {k}")
 
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
@@ -418,16 +412,24 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         for choice in get_args(get_type_hints(kind)[field.name])
         if isinstance(choice, str) and choice not in ("id", "retrieved")
     ]
-    for chosen in ({}, *choices):
-        if kind.uses_subtopics and chosen.get("ties") in ("worst", "best"):
-            continue
-        if name == "judged" and chosen.get("ties") in ("worst", "best"):
-            continue
-        metric = kind(**needed, **chosen)
-        for grades, scores in CASES[:10]:
-            labels = [min(grade, 1) for grade in grades] if chosen.get("stop") == "label" else grades
-            whole, cut = evaluate_cases([metric, metric.with_cutoff(len(labels))], [(labels, scores)])
-            assert whole == pytest.approx(cut)
+    unordered = kind.uses_subtopics or name == "judged"
+    metrics = [
+        kind(**needed, **chosen)
+        for chosen in ({}, *choices)
+        if not (unordered and chosen.get("ties") in ("worst", "best"))
+    ]
+    of_probabilities = [metric for metric in metrics if getattr(metric, "stop", "") == "label"]
+    of_grades = [metric for metric in metrics if metric not in of_probabilities]
+    for grades, scores in CASES[:10]:
+        assert_whole_is_cut(of_grades, grades, scores)
+        if of_probabilities:
+            assert_whole_is_cut(of_probabilities, [min(grade, 1) for grade in grades], scores)
+
+
+def assert_whole_is_cut(metrics: Sequence[Metric], labels: Sequence[float], scores: Sequence[float]) -> None:
+    cut = [metric.with_cutoff(len(labels)) for metric in metrics]
+    at_whole, at_cut = np.split(np.ravel(evaluate_cases([*metrics, *cut], [(labels, scores)])), 2)
+    assert at_whole == pytest.approx(at_cut)
 
 
 def test_id_puts_the_larger_document_id_first_as_text() -> None:
