@@ -391,12 +391,15 @@ class MeanDifference(NamedTuple):
 
 
 def mean_differences(
-    cells: Sequence[Contrast], directions: Mapping[str, bool], method: Method, sampling: Sampling
+    families: Sequence[Sequence[Contrast]],
+    directions: Mapping[str, bool],
+    method: Method,
+    sampling: Sampling,
 ) -> list[MeanDifference]:
-    """Test the contrasts as one family: what `contrast` says of them, without the numbers beside the verdict."""
-    if not cells:
+    """Test all contrasts of all families as `contrast` does, without the numbers beside the verdict."""
+    if not any(families):
         return []
-    tested = _TestedFamilies.of([cells], directions, method, sampling)
+    tested = _TestedFamilies.of(families, directions, method, sampling)
     n = np.count_nonzero(~np.isnan(tested.table.d), axis=0).tolist()
     return [
         MeanDifference(n[j], *tested.table.means(j), difference)

@@ -16,6 +16,7 @@ from ltr_harness.comparison.contrasts import (
     Contrast,
     MeanDifference,
     PairVerdict,
+    SystemResult,
     difference_text,
     mean_differences,
     rare_kind_of,
@@ -48,28 +49,56 @@ class SliceResult(DisplayedRecord):
         return f"{part}: {self.model} {size}, {self.verdict}, over {count_of(self.n, 'query')}"
 
 
+_VALUES_AT_ONCE = 1 << 21  # differences of all metrics that share their flips: 16 MB for each array of them
+
+
 def slice_results(comparison: Comparison, metric: str | None = None) -> DisplayedRecords[SliceResult]:
     """Compare every model with the baseline on every part, as one family: looking into twenty parts is paid for."""
-    metric = metric or comparison.primary
-    baseline = comparison.system(comparison.baseline)
+    name = metric or comparison.primary
+    return slice_results_at([name], comparison)[name]
+
+
+def slice_results_at(
+    metrics: Sequence[str], comparison: Comparison
+) -> dict[str, DisplayedRecords[SliceResult]]:
+    """Return the results of each metric, a family of its own; as many as memory allows share their flips."""
     rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
+    n_values = comparison.n_queries * len(rivals) * len(comparison.parts)
+    at_once = max(1, _VALUES_AT_ONCE // max(1, n_values))
+    results: dict[str, DisplayedRecords[SliceResult]] = {}
+    for start in range(0, len(metrics), at_once):
+        results |= _results_at(metrics[start : start + at_once], rivals, comparison)
+    return results
+
+
+def _results_at(
+    metrics: Sequence[str], rivals: Sequence[SystemResult], comparison: Comparison
+) -> dict[str, DisplayedRecords[SliceResult]]:
+    """Return the results of metrics that share their flips."""
+    baseline = comparison.system(comparison.baseline)
     cells = [
         (part, Contrast(model, baseline, metric, part.queries))
+        for metric in metrics
         for model in rivals
         for part in comparison.parts
     ]
     sides = seed_means([cell for _, cell in cells])
     sizes = [_size(paired_differences(*means), comparison) for means in sides]
-    large = [cell for (_, cell), size in zip(cells, sizes, strict=True) if size >= SMALLEST]
+    families: dict[str, list[Contrast]] = {metric: [] for metric in metrics}
+    for (_, cell), size in zip(cells, sizes, strict=True):
+        if size >= SMALLEST:
+            families[cell.metric].append(cell)
     method = replace(comparison.method, margin=None)
-    tested = iter(mean_differences(large, comparison.higher_is_better, method, comparison.sampling))
-    results = []
+    tested = iter(
+        mean_differences([*families.values()], comparison.higher_is_better, method, comparison.sampling)
+    )
+    results: dict[str, list[SliceResult]] = {metric: [] for metric in metrics}
     for (part, cell), size, means in zip(cells, sizes, sides, strict=True):
         if size >= SMALLEST:
-            results.append(_result(part, cell, next(tested)))
+            results[cell.metric].append(_result(part, cell, next(tested)))
         else:
-            results.append(_untested_result(part, cell, size, means, comparison))
-    return DisplayedRecords(results)
+            results[cell.metric].append(_untested_result(part, cell, size, means, comparison))
+    return {metric: DisplayedRecords(of_metric) for metric, of_metric in results.items()}
 
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:

@@ -7,12 +7,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ltr_harness.comparison import compare
+from ltr_harness.comparison import compare, slices
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.query_slices import query_slices
-from ltr_harness.comparison.slices import SMALLEST, slice_results, with_rare_kinds
+from ltr_harness.comparison.slices import SMALLEST, slice_results, slice_results_at, with_rare_kinds
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes, rare_kind
+from ltr_harness.comparison.stats.method import Test
 
 
 def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:
@@ -126,6 +127,36 @@ def test_intervals_are_those_of_the_whole_family(systems: list[SystemResult]) ->
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
     assert [one.ci_low for one in results] == expected.low.tolist()
     assert [one.p for one in results] == expected.p_corrected.tolist()
+
+
+@pytest.mark.parametrize("test", ["permutation", "skew-adjusted", "bounded"])
+@pytest.mark.parametrize("values_at_once", [1, slices._VALUES_AT_ONCE])
+def test_metrics_that_share_their_flips_have_the_results_of_each_alone(
+    systems: list[SystemResult], test: Test, values_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second metric is undefined elsewhere, and the third differs on so few queries that all patterns are taken."""
+    monkeypatch.setattr(slices, "_VALUES_AT_ONCE", values_at_once)
+    names = ["ndcg@10", "mrr", "map@10"]
+    several = []
+    for system in systems:
+        (values,) = system.values["ndcg@10"]
+        shifted, few = np.roll(values, 7), np.where(np.arange(200) % 29, 0.5, values)
+        several.append(
+            dataclasses.replace(
+                system,
+                values=dict(zip(names, (values[None], shifted[None], few[None]), strict=True)),
+                higher_is_better=dict.fromkeys(names, True),
+            )
+        )
+    comparison = compare(*several, test=test, draws=500)
+    found = slice_results_at(names, comparison)
+    assert list(found) == names
+    for name, results in found.items():
+        np.testing.assert_equal(
+            list(map(dataclasses.astuple, results)),
+            list(map(dataclasses.astuple, slice_results(comparison, name))),
+        )
+        assert any(not np.isnan(part.p) for part in results)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])

@@ -118,26 +118,28 @@ def _results_of_trained(
     combination = LinearCombination((estimate,)) if isinstance(estimate, ClusterSums) else estimate
     m = combination.mean.size
     all_widths = np.broadcast_to(np.asarray(widths, dtype=np.float64), m)
-    return FamilyResults.assembled(
-        m,
-        (
-            (tested, _family_results(combination.columns(tested), method, all_widths[tested]))
-            for tested in _tested_columns(combination, families)
-        ),
-    )
+    tested = list(_tested_columns(combination, families))
+    estimates = [combination.columns(columns) for columns in tested]
+    results = _results_of_families(estimates, method, [all_widths[columns] for columns in tested])
+    return FamilyResults.assembled(m, zip(tested, results, strict=True))
 
 
-def _family_results(family: LinearCombination, method: Method, widths: Floats) -> FamilyResults:
-    """Test all columns as one family, of models as they were trained."""
+def _results_of_families(
+    families: Sequence[LinearCombination], method: Method, widths: Sequence[Floats]
+) -> list[FamilyResults]:
+    """Test all columns of each as one family, of models as they were trained."""
     if method.test == "bounded":
-        results = _by_bets(family, method, widths)
-    elif method.test == "t":
-        results = by_t(family.mean, family.error, family.df, method)
-        results = _of_equal_values(results, family, widths, method)
+        results = [_by_bets(*family, method) for family in zip(families, widths, strict=True)]
     else:
-        results = _by_draws(family, method)
-        results = _of_equal_values(results, family, widths, method)
-    return _within_possible(results, family, widths)
+        if method.test == "t":
+            results = [by_t(family.mean, family.error, family.df, method) for family in families]
+        else:
+            draws = _draws_of(families, method)
+            results = [_by_draws(*family, method) for family in zip(families, draws, strict=True)]
+        results = [
+            _of_equal_values(*family, method) for family in zip(results, families, widths, strict=True)
+        ]
+    return [_within_possible(*family) for family in zip(results, families, widths, strict=True)]
 
 
 FEWEST_EQUIVALENT = 6
@@ -264,10 +266,9 @@ def _ends(mean: Floats, error: Floats, skewness: Floats, reach: Floats) -> tuple
         return mean - np.where(error > 0, above * error, 0.0), mean - np.where(error > 0, below * error, 0.0)
 
 
-def _by_draws(estimate: LinearCombination, method: Method) -> FamilyResults:
+def _by_draws(estimate: LinearCombination, draws: "_ReferenceDraws", method: Method) -> FamilyResults:
     """Test all columns as one family, by flips or resamples."""
     mean, error, m = estimate.mean, estimate.error, estimate.mean.size
-    draws = _draws_of(estimate, method)
     critical = draws.critical(method.alpha)
     share: Callable[[Floats], Floats] = draws.family_p
     if np.isinf(critical):  # too few units differ for any p-value below the level
@@ -328,20 +329,28 @@ class _ReferenceDraws:
         return max(tail.critical(alpha) for tail in self.tails)
 
 
-def _draws_of(estimate: LinearCombination, method: Method) -> _ReferenceDraws:
-    """Draw the reference of all columns.
+def _draws_of(families: Sequence[LinearCombination], method: Method) -> list[_ReferenceDraws]:
+    """Draw the reference of each family; all have the same flips.
 
     Flips about 0 are exact where no difference is true. Where differences are large they all flip alike, and what is
     left of the spread is too small: flips about the estimate have it.
     """
     if method.test == "bootstrap":
-        drawn = reference.Resamples(estimate.parts[0])
-        tail = reference.tail(drawn, method.draws, method.seed)
-        return _ReferenceDraws(drawn.observed, np.zeros_like(drawn.observed), (tail,))
+        return [_resampled(family.parts[0], method) for family in families]
     adjust = method.test == "skew-adjusted"
-    flips = reference.Flips(estimate, adjust_skewness=adjust)
-    tails = reference.tails_of_both(flips, estimate, method.draws, method.seed, adjust_skewness=adjust)
-    return _ReferenceDraws(flips.observed, flips.skewness, tails, flips.smallest_p)
+    flips = [reference.Flips(family, adjust_skewness=adjust) for family in families]
+    tails = reference.tails_of_both(flips, families, method.draws, method.seed, adjust_skewness=adjust)
+    return [
+        _ReferenceDraws(drawn.observed, drawn.skewness, family_tails, drawn.smallest_p)
+        for drawn, family_tails in zip(flips, tails, strict=True)
+    ]
+
+
+def _resampled(sample: ClusterSums, method: Method) -> _ReferenceDraws:
+    """Draw the reference of a family by resamples."""
+    drawn = reference.Resamples(sample)
+    tail = reference.tail(drawn, method.draws, method.seed)
+    return _ReferenceDraws(drawn.observed, np.zeros_like(drawn.observed), (tail,))
 
 
 def _lies_within(mean: Floats, margin: float) -> Bools:
@@ -406,7 +415,7 @@ def by_t(mean: Floats, error: Floats, df: Floats, method: Method) -> FamilyResul
     return FamilyResults(p, np.minimum(family * p, 1.0), p_equivalence, low, high)
 
 
-def _by_bets(estimate: LinearCombination, method: Method, ranges: Floats) -> FamilyResults:
+def _by_bets(estimate: LinearCombination, ranges: Floats, method: Method) -> FamilyResults:
     """Test a family of bounded differences by bets, by Bonferroni."""
     family = ranges.size
     level = method.alpha / family

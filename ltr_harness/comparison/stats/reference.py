@@ -6,7 +6,7 @@ of PCG64's stream, and values are put on a grid of whole multiples of a power of
 so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -239,27 +239,26 @@ class Flips:
         if adjust_skewness:
             is_rounded = variance <= _ROUNDED_VARIANCE * _raw_variance(self._facts) * scale**2
             self.skewness = np.where(is_rounded, 0.0, estimate.skewness)
-        flipped, self._defined, self._at = _side_by_side(parts)
+        flipped, self.defined, self._at = _side_by_side(parts)
         n_differing = sum(np.count_nonzero(part.sums, axis=0) for part in estimate.parts)
         # what all sign patterns of a column's own units would give: random ones of a larger family can come below it
         self.smallest_p = 2.0 ** (1 - np.maximum(n_differing, 1))
-        differing = (flipped != 0).any(axis=1)
-        self.exact = int(np.count_nonzero(differing)) <= EXACT_UP_TO
+        self._differing = (flipped != 0).any(axis=1)
+        self.exact = int(np.count_nonzero(self._differing)) <= EXACT_UP_TO
         self.about_mean: AboutMean | None = None
         if len(parts) == 1 and not (adjust_skewness or self.exact):
             counts, which = flipped_counts(estimate.parts[0])
             self.about_mean = AboutMean.of(estimate.parts[0], scale, flipped.shape[1] + which)
             flipped = np.concatenate([flipped, counts], axis=1)
-            self._defined = np.concatenate([self._defined, counts > 0], axis=1)
-        self._grid, self._unit = on_grid(flipped)
-        self._differing = self._grid[differing]
+            self.defined = np.concatenate([self.defined, counts > 0], axis=1)
+        self.grid, self._unit = on_grid(flipped)
         self.is_among_draws = self.exact and observed is None
         self.observed = self._observed(estimate, adjust_skewness) if observed is None else observed
         self.least = t_of_normal(self.observed * (1 - SAME_SUM), self._df)
 
     def _observed(self, estimate: LinearCombination, adjust_skewness: bool) -> Floats:
         """Return the normal deviates of the estimate's own statistics, (m,)."""
-        observed = self.normal(self._statistics(self._grid.sum(axis=0)[:, None])[:, 0])
+        observed = self.normal(self.statistics(self.grid.sum(axis=0)[:, None])[:, 0])
         if adjust_skewness:  # which matters to what was observed also where it does not to the draws
             is_straight = (self._at[:, :, 3] < 0).all(axis=0) & (estimate.error**2 > 0)
             straight = np.flatnonzero(is_straight)
@@ -270,18 +269,26 @@ class Flips:
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """Yield the statistics of each column and pattern, (m, block); of half the patterns, as opposites are equal."""
-        for sums in self._sums(draws, seed):
-            yield self._statistics(sums)
+        for _, sums in _sums_side_by_side([self], draws, seed):
+            yield self.statistics(sums)
 
-    def blocks_of_both(
-        self, about_mean: "AboutMean", draws: int, seed: int
-    ) -> Iterator[tuple[Floats, Floats]]:
-        """Yield the statistics about 0 and those about the mean, under the same patterns, (m, block) each."""
-        for sums in self._sums(draws, seed):
-            out = np.empty((self._at.shape[1], sums.shape[1]))
-            centred = about_mean.sums(sums, self._unit)
-            _studentise(centred, np.ones(len(centred)), about_mean.facts, self._at, out)
-            yield self._statistics(sums), out
+    def sums_of_all_patterns(self) -> Floats:
+        """Return the flipped sums in whole units under all patterns of few units, (columns, patterns)."""
+        return np.ascontiguousarray(half_of_flipped_sums(self.grid[self._differing]).T)
+
+    def statistics(self, sums: Floats) -> Floats:
+        """Return the statistics about 0, (m, block), from flipped sums in whole units, (columns, block)."""
+        out = np.empty((self._at.shape[1], sums.shape[1]))
+        _studentise(sums, self._unit, self._facts, self._at, out)
+        return out
+
+    def statistics_about_mean(self, sums: Floats) -> Floats:
+        """Return the statistics about the mean, (m, block), from the same sums."""
+        assert self.about_mean is not None
+        out = np.empty((self._at.shape[1], sums.shape[1]))
+        centred = self.about_mean.sums(sums, self._unit)
+        _studentise(centred, np.ones(len(centred)), self.about_mean.facts, self._at, out)
+        return out
 
     def normal(self, statistics: Floats) -> Floats:
         """Return the normal deviates of the columns' statistics, (m,), by their degrees of freedom."""
@@ -298,19 +305,6 @@ class Flips:
             _write_normal(block[self._df == df].max(axis=0), df, deviates)
             np.maximum(largest, deviates, out=largest)
         return largest
-
-    def _sums(self, draws: int, seed: int) -> Iterator[Floats]:
-        """Yield flipped sums in whole units, (columns, block)."""
-        if self.exact:
-            yield np.ascontiguousarray(half_of_flipped_sums(self._differing).T)
-            return
-        for sums in flipped_sums(self._grid, draws, seed, self._defined):
-            yield np.ascontiguousarray(sums.T)
-
-    def _statistics(self, sums: Floats) -> Floats:
-        out = np.empty((self._at.shape[1], sums.shape[1]))
-        _studentise(sums, self._unit, self._facts, self._at, out)
-        return out
 
 
 def _sums_under_hypothesis(estimate: LinearCombination) -> list[Floats]:
@@ -583,38 +577,85 @@ class Tail:
         return np.inf if allowed < 0 else float(self.largest[-1 - allowed]) / (1 - SAME_SUM)
 
 
+class _Tally:
+    """The draws so far, counted where they reach what was observed."""
+
+    def __init__(self, drawn: Flips | Resamples) -> None:
+        self._drawn = drawn
+        self._reached: list[Ints] = []  # of each block, (m,)
+        self._largest: list[Floats] = []
+
+    def add(self, block: Floats) -> None:
+        """Count the statistics of a block of draws, (m, block)."""
+        self._reached.append(np.count_nonzero(block >= self._drawn.least[:, None], axis=1))
+        self._largest.append(self._drawn.largest(block))
+
+    def tail(self) -> Tail:
+        """Return the tail of all draws."""
+        times, added = _counting(self._drawn)
+        largest = np.sort(np.concatenate(self._largest))
+        p = (times * np.sum(self._reached, axis=0) + added) / (times * largest.size + added)
+        return Tail(p, largest, times, added, self._drawn.is_among_draws)
+
+
 def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
     """Return the tail of all columns beside the same draws."""
-    (of_all,) = _tails(drawn, ((block,) for block in drawn.blocks(draws, seed)))
-    return of_all
+    tally = _Tally(drawn)
+    for block in drawn.blocks(draws, seed):
+        tally.add(block)
+    return tally.tail()
 
 
 def tails_of_both(
-    about_0: Flips, estimate: LinearCombination, draws: int, seed: int, *, adjust_skewness: bool
-) -> tuple[Tail, Tail]:
-    """Return the tails beside flips of the values about 0 and beside the same flips of the values about their mean."""
-    if about_0.about_mean is not None:
-        first, second = _tails(about_0, about_0.blocks_of_both(about_0.about_mean, draws, seed))
-        return first, second
-    about_mean = Flips(estimate.centred(), adjust_skewness=adjust_skewness, observed=about_0.observed)
-    return tail(about_0, draws, seed), tail(about_mean, draws, seed)
+    about_0: Sequence[Flips],
+    estimates: Sequence[LinearCombination],
+    draws: int,
+    seed: int,
+    *,
+    adjust_skewness: bool,
+) -> list[tuple[Tail, Tail]]:
+    """Return each family's tails beside flips of the values about 0, and of the values about their mean.
+
+    All families, of the same units, have the same flips.
+    """
+    families = []
+    drawn: list[
+        tuple[Flips, _Tally, _Tally | None]
+    ] = []  # the second where the same sums give both statistics
+    for flips, estimate in zip(about_0, estimates, strict=True):
+        tally = _Tally(flips)
+        if flips.about_mean is not None:
+            about_mean = _Tally(flips)
+            drawn.append((flips, tally, about_mean))
+        else:
+            centred = Flips(estimate.centred(), adjust_skewness=adjust_skewness, observed=flips.observed)
+            about_mean = _Tally(centred)
+            drawn += [(flips, tally, None), (centred, about_mean, None)]
+        families.append((tally, about_mean))
+    for place, sums in _sums_side_by_side([flips for flips, _, _ in drawn], draws, seed):
+        flips, tally, of_same_sums = drawn[place]
+        tally.add(flips.statistics(sums))
+        if of_same_sums is not None:
+            of_same_sums.add(flips.statistics_about_mean(sums))
+    return [(tally.tail(), about_mean.tail()) for tally, about_mean in families]
 
 
-def _tails(drawn: Flips | Resamples, blocks: Iterable[tuple[Floats, ...]]) -> list[Tail]:
-    """Return each kind of block's tail, beside the same observed statistics."""
-    reached, highest = [], []
-    for kinds in blocks:
-        reached.append([np.count_nonzero(block >= drawn.least[:, None], axis=1) for block in kinds])
-        highest.append([drawn.largest(block) for block in kinds])
-    times, added = _counting(drawn)
-    tails = []
-    for reached_in_blocks, highest_in_blocks in zip(
-        zip(*reached, strict=True), zip(*highest, strict=True), strict=True
-    ):
-        largest = np.sort(np.concatenate(highest_in_blocks))
-        p = (times * np.sum(reached_in_blocks, axis=0) + added) / (times * largest.size + added)
-        tails.append(Tail(p, largest, times, added, drawn.is_among_draws))
-    return tails
+def _sums_side_by_side(drawn: Sequence[Flips], draws: int, seed: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the place of each family and its flipped sums in whole units, (columns, block), block by block.
+
+    Random patterns are drawn, and the signs of each part copied, once for all families.
+    """
+    at_random = [place for place, flips in enumerate(drawn) if not flips.exact]
+    for place, flips in enumerate(drawn):
+        if flips.exact:
+            yield place, flips.sums_of_all_patterns()
+    if not at_random:
+        return
+    ends = np.cumsum([drawn[place].grid.shape[1] for place in at_random])
+    grid = np.concatenate([drawn[place].grid for place in at_random], axis=1)
+    defined = np.concatenate([drawn[place].defined for place in at_random], axis=1)
+    for sums in flipped_sums(grid, draws, seed, defined):
+        yield from zip(at_random, np.split(sums.T, ends[:-1]), strict=True)
 
 
 def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results, with_rare_kinds
+from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results_at, with_rare_kinds
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import (
     Badge,
@@ -17,7 +17,7 @@ from ltr_harness.report.blocks import (
     Table,
     TwoForms,
 )
-from ltr_harness.report.data import ReportData, at_each_metric
+from ltr_harness.report.data import ReportData, at_each_metric, same_k
 from ltr_harness.report.sections.verdict import verdict_badge, verdict_mark
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
@@ -27,9 +27,12 @@ LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "qu
 def section(data: ReportData) -> list[Block]:
     """Return the slices at the primary metric, and on the page at all others of its K."""
 
+    _, *other_metrics = same_k(data)
+    # at the primary metric those that the whole report has
+    results_at = {data.primary: data.slices} | slice_results_at(other_metrics, data.comparison)
+
     def answer(metric: str, suffix: str) -> list[Block]:
-        # at the primary metric those that the whole report has
-        results = data.slices if metric == data.primary else slice_results(data.comparison, metric)
+        results = results_at[metric]
         if not any(result.n for result in results):
             return []
         complete = _table(data, results, metric, suffix)
