@@ -222,7 +222,8 @@ def histogram(
         ],
         "mark": {"type": "bar", "binSpacing": 1, "clip": True},
         "encoding": {
-            "x": quantitative("from", bin={"binned": True, "step": step}, **x),
+            # without the step, for each of which a tick and a label would be made
+            "x": quantitative("from", bin="binned", **x),
             "x2": {"field": "to"},
             "y": quantitative("share", title="queries", axis={"format": "%", "tickCount": 3}),
             "color": model_colour(data, names),
