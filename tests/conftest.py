@@ -70,6 +70,8 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # what hypothesis reads of sources and of Unicode takes each process of a new checkout four seconds
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(kept_folder("hypothesis")))
     if "not slow" in config.option.markexpr:
         hypothesis.settings.load_profile("ordinary")
     if not hasattr(config, "workerinput"):
