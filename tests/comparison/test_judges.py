@@ -176,8 +176,9 @@ def blind_to_relevant(rng: np.random.Generator, n_queries: int) -> tuple[GradePa
 @pytest.mark.parametrize("samples", [60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_intervals_hold_in_simulated_worlds(world: World, samples: int) -> None:
     """Coverage of 93 to 97 % with 100 queries, answered always."""
-    method = Method(draws=1000)
-    truth_pairs, listed = world(np.random.default_rng(1), 100_000 if samples > 60 else 20_000)
+    n_of_truth, draws = (100_000, 1000) if samples > 60 else (5_000, 300)
+    method = Method(draws=draws)
+    truth_pairs, listed = world(np.random.default_rng(1), n_of_truth)
     statistics: dict[str, Callable[[GradePairs, np.ndarray], JudgeEstimate | None]] = {
         "kappa": lambda drawn, listed: drawn.kappa(method),
         "alpha": lambda drawn, listed: drawn.alpha(method),

@@ -189,7 +189,7 @@ def test_xgboost_cannot_tell_close_scores_apart() -> None:
 # scikit-learn
 
 
-SOME = pytest.mark.parametrize("most", [30, pytest.param(10**9, marks=pytest.mark.slow, id="all")])
+SOME = pytest.mark.parametrize("most", [15, pytest.param(10**9, marks=pytest.mark.slow, id="all")])
 """Queries of a world that scikit-learn, which is slow, is asked for."""
 
 

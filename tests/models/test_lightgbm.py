@@ -63,12 +63,12 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     assert model.rounds_trained == min(best + 6, 40)
     ours = [point.value for point in model.history if point.metric == "ndcg@10"]
     np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
-    assert trees(model.booster) == trees(train_library(objective, params, train, seed=5, rounds=best))
+    alone = train_library(objective, params, train, seed=5, rounds=best)
+    assert trees(model.booster) == trees(alone)
     np.testing.assert_array_equal(
         model.score(test.features), booster.predict(test.features, num_iteration=best, raw_score=True)
     )
-    described = train_library(objective, params, train, seed=5, rounds=best).dump_model()["tree_info"]
-    assert model.n_leaves == sum(tree["num_leaves"] for tree in described)
+    assert model.n_leaves == sum(tree["num_leaves"] for tree in alone.dump_model()["tree_info"])
 
 
 def test_the_value_at_the_best_round_is_that_of_the_loaded_model(

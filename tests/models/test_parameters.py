@@ -18,7 +18,9 @@ from ltr_harness.models.tree_model import cache_answers, store_answers
 from ltr_harness.models.xgboost import XGBoostRanker
 
 PLAIN = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, "", "1", "True"])
-VALUES = PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionaries(st.text(max_size=1), PLAIN)
+VALUES = (
+    PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionaries(st.text("ab", max_size=1), PLAIN)
+)
 
 
 @given(st.lists(VALUES, max_size=8))

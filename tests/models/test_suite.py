@@ -237,7 +237,7 @@ class _Greedy(XGBoostRanker):
 def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> None:
     class Suite(RankerSuite):
         ranker = _Greedy
-        fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 6, "max_bin": 64}}
+        fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 4, "max_bin": 64}}
 
     with pytest.raises(AssertionError, match="with one thread, it used"):
         Suite().test_it_keeps_to_its_threads()

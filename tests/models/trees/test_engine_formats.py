@@ -180,10 +180,13 @@ def test_the_plugin_has_the_body_it_wants(tmp_path):
 @pytest.mark.long
 def test_a_feature_set_of_the_plugins_has_10000_features(tmp_path):
     names = tuple(f"f{at}" for at in range(10_001))
-    stumps = [(at, 0.5, True, 3.0, 5.0) for at in range(10_001)]
-    form("opensearch").write(forest(*stumps[:-1], names=names), None, tmp_path / "ranker.json")
+    trees = [1.0] * 50
+    for at in range(10_000):  # each tree splits by 200 features, one below the other
+        trees[at % 50] = (at, 0.5, True, trees[at % 50], 2.0)
+    form("opensearch").write(forest(*trees, names=names), None, tmp_path / "ranker.json")
+    further = (10_000, 0.5, True, 3.0, 5.0)
     with pytest.raises(DataError, match=r"a feature set of 10,001 features; expected at most 10,000"):
-        form("opensearch").write(forest(*stumps, names=names), None, tmp_path / "ranker.json")
+        form("opensearch").write(forest(*trees, further, names=names), None, tmp_path / "ranker.json")
 
 
 REFUSED = [
