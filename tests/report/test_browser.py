@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ltr_harness import agreement
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.report import ReportData, build_report, html, write_report
 from ltr_harness.report import run_index as experiments
 from ltr_harness.report.blocks import Report, Section
+from ltr_harness.report.online_agreement import agreement_page
 from ltr_harness.report.run_index import read_experiments
 from ltr_harness.report.stored_scores import TestRows
 from ltr_harness.report.writing import catalog
+from tests.experiments.compare.test_online_agreement import world
 
 SHOWN = ".plot:not([hidden] *)"
 DRAWN = f"document.querySelectorAll('{SHOWN}').length === document.querySelectorAll('{SHOWN} svg').length"
@@ -647,6 +650,17 @@ def test_axe_finds_nothing_serious(stored_path: Path, open_page: Callable[..., A
     assert serious(page) == []
     page.emulate_media(color_scheme="dark")
     assert serious(page, runOnly=["cat.color"]) == []  # nothing else differs
+
+
+def test_the_metrics_of_agreement_scroll_within_their_table(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page(write_report(agreement_page(agreement(world())), tmp_path, ("html",)))
+    for width, fits in ((400, False), (1280, True)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        scrolls = page.evaluate("(t => t.scrollWidth > t.clientWidth)(document.querySelector('.table'))")
+        assert scrolls is not fits
 
 
 def test_the_page_of_all_experiments(

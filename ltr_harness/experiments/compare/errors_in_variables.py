@@ -22,7 +22,7 @@ correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
@@ -101,7 +101,7 @@ class TrueEffects:
         near_rounds = 0  # rounds from whose proposal the posterior was reached
         for number in range(_ROUNDS):
             is_last = near_rounds == 2 or number == _ROUNDS - 1
-            z = stdtrit(_PROPOSAL, _sequence(_POINTS if is_last else _TRIAL_POINTS, centre.size))
+            z = _proposal_points(_POINTS if is_last else _TRIAL_POINTS, centre.size)
             theta = centre + z @ spread.T
             likelihood, prior = pairs.log_density(theta)
             rest = prior + (_PROPOSAL + 1) / 2 * np.log1p(z**2 / _PROPOSAL).sum(axis=1)
@@ -242,6 +242,10 @@ class _MeasuredPairs:
     error_correlation: float  # of a pair
     some_do_nothing: bool = False
 
+    @cached_property
+    def median_errors(self) -> tuple[float, float]:
+        return float(np.median(self.s)), float(np.median(self.t))
+
     def start(self) -> tuple[Floats, Floats]:
         """Return the centre of the first proposal, and the root of its covariance."""
         log_sds = [
@@ -281,8 +285,8 @@ class _MeasuredPairs:
         likelihood = _log_t(
             self.x - mean[:, None], self.y - online_mean[:, None], v, w, shared[:, None] + errors, df
         )
-        typical = np.median(self.s) ** 2 + variance
-        online_typical = np.median(self.t) ** 2 + online_variance
+        error, online_error = self.median_errors
+        typical, online_typical = error**2 + variance, online_error**2 + online_variance
         squared = np.minimum(shared**2 / (typical * online_typical), 1 - 1e-9)
         prior = np.log(variance * online_variance * most) - 1.5 * np.log(typical * online_typical)
         prior -= np.log1p(-squared) + 2 * np.log(np.cosh(np.clip(theta[:, 4], -300, 300)))
@@ -315,13 +319,19 @@ def _log_t(dx: Floats, dy: Floats, v: Floats, w: Floats, c: Floats, df: Floats) 
     return np.asarray(log)
 
 
-def _sequence(n: int, dimensions: int) -> Floats:
-    """Return even points between 0 and 1, (n, dimensions): the additive sequence of the generalised golden ratio."""
+@cache
+def _proposal_points(n: int, dimensions: int) -> Floats:
+    """Return the proposal's points, (n, dimensions), by their even shares: an additive sequence of the golden ratio.
+
+    The ratio is generalised to several dimensions.
+    """
     ratio = 2.0
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
-    points: Floats = (0.5 + np.arange(1, n + 1)[:, None] * ratio ** -np.arange(1.0, dimensions + 1)) % 1
-    return np.clip(points, 1e-9, 1 - 1e-9)
+    shares: Floats = (0.5 + np.arange(1, n + 1)[:, None] * ratio ** -np.arange(1.0, dimensions + 1)) % 1
+    points = np.asarray(stdtrit(_PROPOSAL, np.clip(shares, 1e-9, 1 - 1e-9)))
+    points.flags.writeable = False
+    return points
 
 
 def _normalised(logs: Floats) -> Floats:
