@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 # The most telling first. Letter case does not matter, nor how words are joined: doc_id, docId, doc-id, doc id; nor the
 # plural, except of ids, of which it is a count.
@@ -211,6 +211,7 @@ def _is_named(name: str, names: Sequence[str]) -> bool:
     return column_among(names, [name]) is not None
 
 
+@lru_cache(maxsize=4096)  # each column of a wide table is compared with some hundred names
 def _snake_case(name: str) -> str:
     words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return words.lower().replace("-", "_").replace(" ", "_")

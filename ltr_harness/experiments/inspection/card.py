@@ -30,7 +30,6 @@ from ltr_harness.experiments.inspection.column_facts import (
     tells_relevant,
 )
 from ltr_harness.metrics import bind
-from ltr_harness.metrics.evaluation import evaluate_bound
 from ltr_harness.metrics.ndcg import NDCG
 
 SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's NDCG is computed on these
@@ -344,7 +343,7 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[dict[str, Any]], flo
     bound = None if labels.min() < 0 else bind([metric], sample.judgments)  # below 0 they are no grades
 
     def mean(scores: NDArray[np.float64]) -> float:
-        return float("nan") if bound is None else evaluate_bound(bound, scores)[metric].mean
+        return float("nan") if bound is None else float(bound.means(scores)[0])
 
     facts = []
     for j, name in enumerate(sample.feature_names):
