@@ -167,7 +167,7 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
         for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
     } | {"random": {"ranker": "random"}}
     del dask_config["compare"]
-    dask_config["stopping"]["max_rounds"] = 15
+    dask_config["stopping"]["max_rounds"] = 8
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
     records = {run.record.model: run.record for run in runs}
@@ -199,6 +199,7 @@ def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
         for objective in named
         for parts in (2, False)
     }
+    dask_config["stopping"]["max_rounds"] = 8
     del dask_config["compare"]
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
@@ -226,7 +227,7 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
     del dask_config["compare"]
     metric = f"{tmp_path}/slow.py:slow(higher_is_better=true)"
     dask_config["metrics"] |= {"report": ["ndcg", metric]}
-    dask_config["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 20}
+    dask_config["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 6}
     victims = [pid for _, pid in sorted(cluster.client.run(os.getpid).items())][1:]  # not who evaluates
     killed: list[int] = []
 

@@ -54,6 +54,7 @@ def experiment(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_the_chosen_model_learns_from_validation_rows_too_with_the_rounds_that_were_found(
     experiment: Path, tmp_path: Path, capsys: Any
 ) -> None:
@@ -76,6 +77,7 @@ def test_the_chosen_model_learns_from_validation_rows_too_with_the_rounds_that_w
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_model_without_rounds_and_a_holdout(experiment: Path, tmp_path: Path) -> None:
     config = yaml.safe_load(experiment.read_text())
     config["data"]["root"] = str(tmp_path)

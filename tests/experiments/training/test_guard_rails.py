@@ -12,13 +12,14 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import HarnessError, labelled
+from ltr_harness.workflow import ExperimentResult
 
 pytestmark = pytest.mark.long
 
 
-def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tuple[list[str], str]:
+def notes_of(config: dict[str, Any], tmp_path: Path) -> tuple[list[str], str]:
     """The cautions beside the result, and the report."""
-    config = {**config, "report": {"formats": [file]}}
+    config = {**config, "report": {"formats": ["html"]}}
     result = run_experiment(config, runs=tmp_path, accept=["identical-rows"])
     assert not result.failures
     assert result.comparison is not None
@@ -27,11 +28,12 @@ def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tupl
 
 
 def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
-    small_config: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path
 ) -> None:
-    small_config["seeds"] = [1]
-    clean, _ = notes_of(small_config, tmp_path / "clean", "json")
+    assert trained_experiment.comparison is not None
+    clean = map(labelled, trained_experiment.comparison.cautions)
     assert not any("have the features of a row of train" in note for note in clean)
+    small_config |= {"seeds": [1], "models": {"random": small_config["models"]["random"]}}
     small_config["data"]["duplicates"] = 0.3
     with pytest.raises(
         HarnessError, match=r"train and valid: .*; 8 of its 30 queries share .*--accept identical-rows"
@@ -53,6 +55,7 @@ def test_a_model_that_no_run_repeats_is_said_beside_the_result(
 ) -> None:
     small_config["seeds"] = [1]
     small_config["models"]["lgbm"]["params"]["bagging_by_query"] = True
+    del small_config["models"]["xgb"]
     notes, report = notes_of(small_config, tmp_path)
     [note] = [note for note in notes if note.startswith("lgbm: bagging_by_query with several threads")]
     assert "gives another model in every run; one thread repeats" in note

@@ -269,6 +269,7 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
     assert result.report_path is not None
     assert "and so did the next one" in result.report_path.read_text()
     killer.write_text("0")
+    small_config["report"] = {"formats": ["json"]}
     mended = run_experiment(small_config, runs=trained_copy, workers=2)
     assert not mended.failures
     assert mended.reused == 4

@@ -172,6 +172,7 @@ def test_mlflow_gets_what_the_model_learned(trees: Run) -> None:
     assert (found["temperature.log_loss"], found["derived.learning_rate"]) == (json.dumps(t), "0.112")
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_budget_measures_all_runs_at_1_where_one_has_no_temperature(
     folder: Path, trees: Run, tmp_path: Path, ltr: Ltr
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_budget_measures_all_runs_at_1_where_one_has_no_temperature(
     assert json.loads(out)["best"]["mean"] == pytest.approx(mean_at(1.0, scores), abs=1e-12)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_metric_that_was_not_reported_has_the_temperature_of_one_that_was(tmp_path: Path, ltr: Ltr) -> None:
     """All are fitted by log loss, so metrics of the same winners share one T."""
     metrics = {"report": ["brier", "mrr"], "cutoffs": [3], "primary": "mrr@3"}
@@ -214,6 +216,7 @@ def test_a_metric_that_was_not_reported_has_the_temperature_of_one_that_was(tmp_
     assert json.loads(out)["cautions"] == []
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_final_model_keeps_the_temperature_of_the_compared_one(folder: Path) -> None:
     loaded = load_experiment(config(folder))
     runs = find_runs(folder / "runs" / "races")
@@ -304,7 +307,7 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
         "logloss": {**shared, "objective": "Logloss", "relevant": 1},
         "yeti": {**shared, "objective": "YetiRank"},
     }
-    options = config(tmp_path, models=models, stopping={"metric": "mrr@3", "patience": 6, "max_rounds": 250})
+    options = config(tmp_path, models=models, stopping={"metric": "mrr@3", "patience": 3, "max_rounds": 250})
     options["seeds"] = [1, 2]
     result = run_experiment(options, runs=tmp_path / "runs")
     loaded = load_experiment(options)

@@ -13,6 +13,7 @@ from ltr_harness.errors import NotComparableError
 from ltr_harness.experiments.runs.record import STUDIES, read_study
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.monitoring import monitor
+from tests.conftest import reports_left_out
 
 pytestmark = pytest.mark.long
 
@@ -98,7 +99,8 @@ def result(frames: dict[str, pd.DataFrame], tmp_path_factory: pytest.TempPathFac
         },
         "report": {"formats": ["json"]},
     }
-    return run_experiment(config, runs=folder / "runs")
+    with reports_left_out():
+        return run_experiment(config, runs=folder / "runs")
 
 
 def test_curves_best_rounds_and_test_values_are_of_the_pool(

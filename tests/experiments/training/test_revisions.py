@@ -19,6 +19,7 @@ from ltr_harness.experiments.runs import find_runs, revisions
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.models.xgboost import XGBoostRanker
 from ltr_harness.workflow import prepare, read
+from tests.conftest import reports_left_out
 from tests.experiments.training.conftest import SMALL, TUNED
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
@@ -53,7 +54,8 @@ def stored_runs(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(revisions, "revisions", none_of_them)
         patch.setattr(XGBoostRanker, "seed_matters", False)
-        run_experiment(copy.deepcopy(CONFIG), runs=runs, workers=1)
+        with reports_left_out():
+            run_experiment(copy.deepcopy(CONFIG), runs=runs, workers=1)
     [record] = runs.glob("old/pairs--*/record.json")
     document = json.loads(record.read_text())
     document["environment"]["xgboost"] = "3.4.1"
@@ -105,15 +107,16 @@ def test_they_are_trained_again_and_a_line_for_each_kind_says_so(
     assert reproduce(runs["mix"].path).identical
 
 
-@pytest.mark.parametrize("command", ["compare", "report"])
+@pytest.mark.parametrize("command", ["compare", "report --format json"])
 def test_comparison_and_report_have_a_line_for_each_kind(
     command: str, old_runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(cli, [command, str(old_runs / "old"), "--no-ledger"]) == 0
+    arguments = [*command.split(), str(old_runs / "old"), "--no-ledger"]
+    assert run_command(cli, arguments) == 0
     output = " ".join("".join(capsys.readouterr()).split())  # a line of any length is broken at 80 columns
     assert output.count("; run the experiment again") == 1
     assert "2 more cautions: `--verbose`" in output
-    assert run_command(cli, [command, str(old_runs / "old"), "--no-ledger", "--verbose"]) == 0
+    assert run_command(cli, [*arguments, "--verbose"]) == 0
     output = " ".join("".join(capsys.readouterr()).split())
     for model, text in {"yes": STOPPED, "mix": WEIGHED, "pairs": SEEDS}.items():
         assert output.count(f"Note: {model}: {text}") == 1
@@ -147,6 +150,7 @@ def test_reproducing_one_names_the_reason(old_runs: Path) -> None:
     assert reproduce(run).reasons[0].startswith(STOPPED)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_blend_of_one_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = copy.deepcopy(CONFIG)
     config["models"] = {
@@ -176,6 +180,7 @@ def test_pairs_are_drawn_by_the_seed_from_xgboost_3_4_on(old_runs: Path) -> None
     assert revisions.outdated(record.model_copy(update={"deterministic": False})) == {}
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_search_that_went_by_such_scores_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

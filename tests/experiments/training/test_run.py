@@ -290,6 +290,7 @@ def test_one_failing_model_does_not_cost_the_others(
     )
     for name in [name for name in sys.modules if name.startswith("ltr_harness_own_broken")]:
         del sys.modules[name]
+    small_config["report"] = {"formats": ["json"]}
     log = Log()
     mended = run_experiment(small_config, runs=trained_copy, progress=log)
     assert [name for name, _ in log.ran] == ["broken, seed 1", "broken, seed 2"]

@@ -238,7 +238,7 @@ def copies(
     lgbm = {"ranker": "lightgbm", "params": {"num_leaves": 7, "learning_rate": 0.3}}
     changes = {"study": study, "seeds": [1], "compare": {"margin": 0.07}, "data": {**data, "max_grade": 3}}
     config = experiment({"lgbm": lgbm, "chance": {"ranker": "random"}}, **changes)
-    config["report"] = {"formats": ["html", "md", "json"]}
+    config["report"] = {"formats": ["md", "json"]}
     return run_experiment(config, runs=runs, workers=1), runs, config
 
 
@@ -346,8 +346,9 @@ def test_killed_in_the_second_wave_it_goes_on_with_that_wave_alone(
 
 def test_a_second_wave_has_all_folds_and_seeds(tmp_path: Path) -> None:
     config = experiment(
-        {"lgbm": LGBM},
+        {"lgbm": {**LGBM, "objective": "regression"}},
         study={"of": "lgbm", "features": {"groups": GROUPS}},
+        stopping={"metric": "ndcg@10", "max_rounds": 2},
         data={"files": rows(90, 1), "folds": 3, "max_grade": 3},
         compare={"margin": 1.0},
     )
@@ -442,7 +443,8 @@ def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
 
 def test_the_report_notes_groups_that_share_features(tmp_path: Path) -> None:
     groups = {"text": ["bm25", "title"], "one": ["title", "ctr_*"], "rest": ["noise"]}
-    config = experiment({"lgbm": LGBM}, study={"of": "lgbm", "features": {"groups": groups}}, seeds=[1])
+    study, stopping = {"of": "lgbm", "features": {"groups": groups}}, {"metric": "ndcg@10", "max_rounds": 2}
+    config = experiment({"lgbm": LGBM}, study=study, stopping=stopping, seeds=[1])
     config["report"] = {"formats": ["md", "json"]}
     result = run_experiment(config, runs=tmp_path, workers=1)
     assert result.report is not None

@@ -135,25 +135,29 @@ def test_without_a_sweep_the_report_is_silent_about_it(tmp_path: Path) -> None:
     assert sweep(result.report) == []
 
 
-def test_the_dry_run_prints_the_plan_and_trains_nothing(swept_config: dict[str, Any], tmp_path: Path) -> None:
+def test_the_dry_run_prints_the_plan_and_trains_nothing(
+    swept_config: dict[str, Any], trained_copy: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(yaml.safe_dump(swept_config, sort_keys=False))
-    arguments = ["run", str(file), "--runs", str(tmp_path / "runs"), "--workers", "1"]
-    code, out, err = run_cli(*arguments, "--dry-run")
+    arguments = ["run", str(file), "--dry-run", "--workers", "1", "--runs"]
+    code, out, err = run_cli(*arguments, str(tmp_path / "runs"))
     assert code == 0
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["train"] * 10
     assert "lgb num_leaves=3 learning_rate=0.05, seed 1" in out
     assert "10 runs: 10 to train" in err
     assert "no estimate yet" in err
     assert not (tmp_path / "runs").exists()
-    run_cli(*arguments, "--set", "seeds=[1]")
-    code, out, err = run_cli(*arguments, "--dry-run")
+    for run in (trained_copy / "small").glob("*--s2--*"):
+        shutil.rmtree(run)
+    code, out, err = run_cli(*arguments, str(trained_copy))
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["done", "train"] * 5
     assert re.search(
         r"10 runs: 5 to train, 5 done already; \d+ threads? each; about \d+ s$", err, re.MULTILINE
     )
 
 
+@pytest.mark.usefixtures("without_report")
 def test_time_is_judged_by_the_runs_that_resemble_most(
     swept_config: dict[str, Any], trained_copy: Path
 ) -> None:
