@@ -94,13 +94,13 @@ class Grades(KeepsArrays):
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Grades | None:
         """None if a label does not fit into a byte."""
+        if labels.dtype == np.uint8:
+            return cls(labels, int(labels.max()))
         with np.errstate(invalid="ignore"):  # of what does not fit, the cast makes another number
-            grades = labels.astype(np.uint8, copy=False)
+            grades = labels.astype(np.uint8)
         if not (grades == labels).all():
             return None
-        if grades is not labels:
-            sealed(grades)
-        return cls(grades, int(grades.max()))
+        return cls(sealed(grades), int(grades.max()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from ltr_harness.data.arrays import WORDS_AS_LABELS, Array, Bools, Floats, Ints
 from ltr_harness.data.columns import (
     A_RANK,
     are_ranks,
+    array_of,
     id_texts,
     names_of,
     numbers_of,
@@ -117,8 +118,13 @@ def _empty_columns(metrics: Sequence[Metric], *, with_shares: bool) -> dict[str,
 
 
 def _ranking(table: pa.Table, column: str, has_ranks: bool) -> Floats:
-    """Return the numbers of a column, the larger the better."""
-    return _negative_ranks(table, column) if has_ranks else numbers_of(table[column], column)
+    """Return the numbers of a column, the larger the better; a view where it has them all in eight bytes."""
+    if has_ranks:
+        return _negative_ranks(table, column)
+    scores = table[column]
+    if scores.type == pa.float64() and not scores.null_count:
+        return array_of(scores)
+    return numbers_of(scores, column)
 
 
 def of_scores(
@@ -195,7 +201,7 @@ def _labels(column: pa.ChunkedArray, name: str) -> Array:
     """Return labels (n_rows,), integers of a byte as they are."""
     of_a_byte = column.type.bit_width == 8 if pa.types.is_integer(column.type) else False
     if of_a_byte and not column.null_count:
-        return np.asarray(column.to_numpy())
+        return array_of(column)
     return numbers_of(column, name, WORDS_AS_LABELS)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.arrays import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints, read_only
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import scores_with_nan
 from ltr_harness.errors import MetricError
@@ -98,7 +98,7 @@ class RowRanker:
 
     def rank(self, scores: Floats) -> Ranking:
         """Rank by score, descending; `scores` (n_rows,). Raises DataError for NaN."""
-        offsets, boundaries = self._offsets, self._judgments.groups.boundaries
+        scores, offsets, boundaries = read_only(scores), self._offsets, self._judgments.groups.boundaries
         longest, order = self._longest, self._tie_order
         rows = np.empty(offsets[-1], dtype=np.int64)
         last = np.empty(offsets.size - 1, dtype=np.float64)
