@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from array import array as array_of
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from mmap import mmap
 from typing import Any, TypeVar
 
@@ -54,9 +53,12 @@ class KeepsArrays:
     """A frozen dataclass whose arrays stay as they are, whatever becomes of the buffers that it was made of."""
 
     def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray | dict):
-                vars(self)[name] = _each_array(keep_array, value)
+        fields = vars(self)
+        for name, value in list(fields.items()):
+            if isinstance(value, np.ndarray):
+                fields[name] = keep_array(value)
+            elif isinstance(value, dict):
+                fields[name] = _each_array(keep_array, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle or a copy: NumPy does not store that an array is read-only."""
@@ -78,21 +80,7 @@ LONGEST_ID = 1000
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
-    if _holds_bytes_to_numpy(values):
-        texts: list[Any] = [entry if entry is None else str(entry) for entry in values.to_pylist()]  # type: ignore[union-attr]
-        return as_column(texts, name)
-    numbers = _listed_numbers(values)
-    if numbers is not None:
-        return numbers
-    width = _text_width(values, name) if isinstance(values, list | tuple) else 0
-    refuse_masked(values, name)
-    try:
-        # NumPy finds the width in twice the time
-        array = np.asarray(values, dtype=f"U{width}" if width else None)
-    except NotImplementedError:  # Arrow's views in pandas
-        return as_column(_entries(values, name), name)
-    except ValueError:
-        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
+    array = values if type(values) is np.ndarray else _converted(values, name)
     _refuse_odd_array(array, name)
     if array.dtype.kind == "T":
         array = _with_fixed_width(array.tolist(), name)
@@ -101,6 +89,28 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         _refuse_odd_entries(entries, name)
         _text_width(entries, name)
     return array
+
+
+def _converted(values: Any, name: str) -> NDArray[Any]:
+    """Return anything else than a plain array as an array."""
+    if _holds_bytes_to_numpy(values):
+        values = [_text_or_none(entry) for entry in values.to_pylist()]
+    numbers = _listed_numbers(values)
+    if numbers is not None:
+        return numbers
+    width = _text_width(values, name) if isinstance(values, list | tuple) else 0
+    refuse_masked(values, name)
+    try:
+        # NumPy finds the width in twice the time
+        return np.asarray(values, dtype=f"U{width}" if width else None)
+    except NotImplementedError:  # Arrow's views in pandas
+        return _converted(_entries(values, name), name)
+    except ValueError:
+        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
+
+
+def _text_or_none(entry: object) -> str | None:
+    return None if entry is None else str(entry)
 
 
 def _holds_bytes_to_numpy(values: Any) -> bool:
@@ -119,14 +129,16 @@ def _with_fixed_width(entries: list[Any], name: str) -> NDArray[Any]:
 
 def _listed_numbers(values: Any) -> NDArray[Any] | None:
     """Return a list of Python's numbers of one kind as an array; None where it is something else."""
-    if not isinstance(values, list | tuple) or not values:
-        return None
-    code = {float: "d", int: "q"}.get(type(values[0]))
+    code = _CODES.get(type(values[0])) if isinstance(values, list | tuple) and values else None
     if code is None:
         return None
-    with suppress(TypeError, OverflowError):  # something else is among the numbers
-        return np.asarray(array_of(code, values))
-    return None
+    try:
+        return np.frombuffer(array_of(code, values), code)
+    except (TypeError, OverflowError):  # something else is among the numbers
+        return None
+
+
+_CODES = {float: "d", int: "q"}
 
 
 def _refuse_odd_array(array: Array, name: str) -> None:

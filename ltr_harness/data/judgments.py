@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.arrays import (
@@ -21,6 +22,7 @@ from ltr_harness.data.arrays import (
     as_column,
     as_floats,
     numbers_in,
+    read_only,
     refuse_masked,
     sealed,
     truths_as_numbers,
@@ -96,11 +98,9 @@ class Grades(KeepsArrays):
         """None if a label does not fit into a byte."""
         if labels.dtype == np.uint8:
             return cls(labels, int(labels.max()))
-        with np.errstate(invalid="ignore"):  # of what does not fit, the cast makes another number
-            grades = labels.astype(np.uint8)
-        if not (grades == labels).all():
-            return None
-        return cls(sealed(grades), int(grades.max()))
+        grades = np.empty(labels.size, dtype=np.uint8)
+        largest = _fit_into_bytes(read_only(labels), grades)
+        return None if largest < 0 else cls(sealed(grades), largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,25 +150,26 @@ class RawJudgments(KeepsArrays):
         return RawJudgments(numbers, self.documents[rows], self.grades[rows])
 
 
-def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> NDArray[Any]:
-    """Return labels (n_rows,) in float64, grades of a byte in uint8."""
+def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> tuple[NDArray[Any], Grades | None]:
+    """Return labels (n_rows,) in float64, those of a byte in uint8; and the grades that they are."""
     column = truths_as_numbers(as_column(labels, "labels"))
     if column.size != groups.n_rows:
         raise DataError(
             f"{count_of(column.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
             f"{count_of(groups.n_queries, 'query')}; expected one label per row"
         )
-    if column.dtype == np.uint8 or (column.dtype == np.int8 and column.min(initial=0) >= 0):
-        return sealed(column.astype(np.uint8))
-    grades = as_floats(column, copy=True)  # a copy: callers use their buffers again
-    if grades is None:
+    if column.dtype.itemsize == 1 and column.dtype.kind in "iu" and column.min(initial=0) >= 0:
+        narrow = sealed(column.astype(np.uint8))
+        return narrow, Grades.of(narrow)
+    numbers = as_floats(column, copy=True)  # a copy: callers use their buffers again
+    if numbers is None:
         found = f"labels are not numbers (dtype {column.dtype})"
         raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
-    finite = np.isfinite(grades)
-    if not finite.all():
-        bad = np.flatnonzero(~finite)
-        raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
-    return sealed(grades)
+    grades = Grades.of(numbers)
+    if grades is None and not np.isfinite(numbers).all():
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        raise DataError(f"label {numbers[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
+    return sealed(numbers), grades
 
 
 def _checked_weights(query_weights: ArrayLike, groups: QueryGroups) -> Floats:
@@ -266,7 +267,7 @@ class Judgments(KeepsArrays):
         # the numbers from 0 stand for no names
         if query_weights is not None and not np.array_equal(groups.ids, np.arange(groups.n_queries)):
             refuse_other_queries(query_weights, groups.ids)
-        grades = _checked_labels(labels, groups)
+        values, grades = _checked_labels(labels, groups)
         weights = None if query_weights is None else _checked_weights(query_weights, groups)
         documents = None
         if document_ids is not None:
@@ -277,9 +278,10 @@ class Judgments(KeepsArrays):
                 )
             if not recurring:
                 refuse_repeated(documents, groups)
-        flags = None if judged is None else _checked_flags(judged, grades, groups)
-        kind = NarrowJudgments if grades.dtype == np.uint8 else cls
-        pool = kind(grades, groups, weights, documents, flags, subtopics)
+        flags = None if judged is None else _checked_flags(judged, values, groups)
+        kind = NarrowJudgments if values.dtype == np.uint8 else cls
+        pool = kind(values, groups, weights, documents, flags, subtopics)
+        vars(pool)["grades"] = grades  # or its cached property would look at all labels once more
         return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
 
     def with_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
@@ -394,7 +396,7 @@ class Judgments(KeepsArrays):
         """The labels, in a byte each where they fit."""
         return self.labels if self.grades is None else self.grades.of_row
 
-    @cached_property
+    @property
     def label_table(self) -> NDArray[np.float64]:
         """float64 (n_table,): the grades from 0 to the largest where labels are grades, else the label of each row.
 
@@ -402,7 +404,7 @@ class Judgments(KeepsArrays):
         """
         if self.grades is None:
             return self.labels
-        return sealed(np.arange(self.grades.largest + 1, dtype=np.float64))
+        return _grades_to(self.grades.largest)
 
     def of_rows(self, by_label: NDArray[Any]) -> NDArray[Any]:
         """Return each row's value, (n_rows,).
@@ -483,3 +485,23 @@ class NarrowJudgments(Judgments):
     def grades(self) -> Grades | None:
         """See `Judgments`."""
         return Grades.of(self._given)
+
+
+@cache  # at most 256
+def _grades_to(largest: int) -> Floats:
+    """Return the grades from 0 on, (largest + 1,)."""
+    return sealed(np.arange(largest + 1, dtype=np.float64))
+
+
+@compiled
+def _fit_into_bytes(labels: Floats, grades: NDArray[np.uint8]) -> int:
+    """Write labels into bytes up to the first that does not fit; return the largest, or -1 where not all do."""
+    largest = 0
+    for row in range(labels.size):
+        label = labels[row]
+        if not (0.0 <= label <= 255.0 and label == np.floor(label)):
+            return -1
+        grade = np.uint8(label)
+        grades[row] = grade
+        largest = max(largest, int(grade))
+    return largest

@@ -178,7 +178,8 @@ class QueryGroups(KeepsArrays):
             DataError: a size is zero, negative or not an integer, the sizes add up to more rows than can be
                 counted, or there is no query.
         """
-        refuse_unaligned({"group_sizes": sizes, "query ids": ids})
+        if ids is not None:
+            refuse_unaligned({"group_sizes": sizes, "query ids": ids})
         counts = numbers_in(as_column(sizes, "group_sizes"))
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
@@ -194,7 +195,7 @@ class QueryGroups(KeepsArrays):
                 f"group_sizes[{query}] is {counts[query]} ({bad.size} such); expected at least one row per query: "
                 "leave empty queries out"
             )
-        total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
+        total = np.add.accumulate(counts, dtype=np.float64)  # does not wrap, as integers do
         if total[-1] > _MOST_ROWS:
             query = int(np.argmax(total > _MOST_ROWS))
             found = f"group_sizes[{query}] is {counts[query]}, with which they add up to {total[query]:.3g}"

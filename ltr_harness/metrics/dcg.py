@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness._util.compiled import compiled
-from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
+from ltr_harness._util.compiled import compiled_division
+from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, ExplainColumns, Metric, Prepared, Values
 
@@ -31,7 +31,8 @@ class CumulatedMetric(Metric):
         return np.ones(n_ranks)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
+        gain, factor = self.gain_and_discount(judgments, cutoffs)
+        is_empty = judgments.count_rows(gain > 0.0) == 0
 
         def values(ranking: Ranking) -> Values:
             return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_label=True), is_empty)
@@ -46,11 +47,10 @@ class CumulatedMetric(Metric):
             rank_worth=self.factors(self.n_counted_ranks(judgments)),
         )
 
-    def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats, Bools]:
-        """The gain of each label, the discount of each rank that counts, and which queries have no gain."""
-        gain = self.gain_of_labels(judgments)
+    def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats]:
+        """The gain of each label, and the discount of each rank that counts."""
         factors = self.factors(min(judgments.groups.longest, int(cutoffs[-1])))
-        return gain, factors, judgments.count_rows(gain > 0.0) == 0
+        return self.gain_of_labels(judgments), factors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +110,17 @@ class DCG(GainMetric, CumulatedMetric):
         return {"discount": self.factors(n_ranks)}
 
 
+_NO_IDEAL = np.empty((0, 0))
+
+
 def cumulated(
-    ranking: Ranking, cutoffs: Cutoffs, gain: Floats, factor: Floats, *, by_label: bool = False
+    ranking: Ranking,
+    cutoffs: Cutoffs,
+    gain: Floats,
+    factor: Floats,
+    *,
+    by_label: bool = False,
+    ideal: Values = _NO_IDEAL,
 ) -> Values:
     """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
 
@@ -121,14 +130,15 @@ def cumulated(
         gain: float64 (n_rows,), or (n_table,) `by_label`.
         factor: float64 (n_ranks,), the discount of each rank that counts.
         by_label: the gain is that of each label of `Judgments.label_table`.
+        ideal: float64 (n_cutoffs, n_queries), the divisors of a share, which is at most 1; none by default.
     """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    _cumulate(ranking.label_lists if by_label else ranking.lists, cutoffs, gain, factor, out)
+    _cumulate(ranking.label_lists if by_label else ranking.lists, cutoffs, gain, factor, ideal, out)
     return out
 
 
-@compiled
-def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Floats) -> None:
+@compiled_division
+def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, ideal: Floats, out: Floats) -> None:
     offsets, rows, tie_end, tied = lists
     for query in range(offsets.size - 1):
         first = offsets[query]
@@ -141,8 +151,8 @@ def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Fl
                     total += gain[rows[first + i]] * factor[i]
                     i += 1
                 out[cutoff, query] = total
-            continue
-        while i < n:
+            cutoff += 1
+        while i < n and cutoff < cutoffs.size:
             end = tie_end[first + i]
             mean_gain = 0.0
             for j in range(i, end):
@@ -156,3 +166,7 @@ def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Fl
                     cutoff += 1
         for beyond in range(cutoff, cutoffs.size):
             out[beyond, query] = total
+    for cutoff in range(ideal.shape[0]):
+        shares, divisors = out[cutoff], ideal[cutoff]
+        for query in range(shares.size):
+            shares[query] = min(shares[query] / divisors[query], 1.0)  # rounding may have it above 1

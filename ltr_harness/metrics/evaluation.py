@@ -19,7 +19,7 @@ from ltr_harness.data.arrays import KeepsArrays, as_column, keep_array, sealed
 from ltr_harness.data.judgments import Judgments, NarrowJudgments, Subtopics
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, DataError, MetricError
-from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.binding import means_of
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
@@ -316,7 +316,8 @@ def evaluate(
         refuse_other_queries(query_weights, groups.ids)
     else:
         assert group_sizes is not None
-        refuse_unaligned({"group_sizes": group_sizes, "query_weights": query_weights})
+        if query_weights is not None:
+            refuse_unaligned({"group_sizes": group_sizes, "query_weights": query_weights})
         groups = QueryGroups.from_sizes(group_sizes)
     if order is not None:
         labels, scores = _by_query(labels, "labels", order), _by_query(scores, "scores", order)
@@ -333,7 +334,7 @@ def evaluate(
         judged=judged,
         subtopics=pairs,
     )
-    return evaluate_bound(bind(parsed, judgments), scores, parsed, retrieved)
+    return evaluate_bound(Binding(parsed, judgments), scores, parsed, retrieved)
 
 
 def _refuse_table(name: str, column: Any) -> None:

@@ -63,13 +63,11 @@ class NDCG(DCG):
         return False  # it divides by an ideal
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
-        at_k = cutoffs[:, np.newaxis]
+        gain, factor = self.gain_and_discount(judgments, cutoffs)
 
-        def apply_ideal(out: Values, ideal: Values, nothing: Bools) -> Values:
-            out /= ideal
-            np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
+        def apply_conventions(out: Values, nothing: Bools) -> Values:
             if self.short_list == "zero":
+                at_k = cutoffs[:, np.newaxis]
                 out[(judgments.groups.sizes < at_k) & (at_k != NO_CUTOFF)] = 0.0
             return self.apply_empty(out, nothing)
 
@@ -80,20 +78,20 @@ class NDCG(DCG):
             def shown_values(ranking: Ranking) -> Values:
                 shown_gain = np.where(ranking.scores == -np.inf, 0.0, row_gain)
                 ideal = cumulated(by_gain.rank(shown_gain), cutoffs, shown_gain, factor)
-                out = cumulated(ranking, cutoffs, shown_gain, factor)
-                return apply_ideal(out, _positive(ideal), ideal[-1] <= 0.0)
+                out = cumulated(ranking, cutoffs, shown_gain, factor, ideal=_positive(ideal))
+                return apply_conventions(out, ideal[-1] <= 0.0)
 
             return shown_values
-        pool_ideal = _pool_ideal(judgments, gain, cutoffs, factor)
+        pool_ideal, is_empty = _pool_ideal(judgments, gain, cutoffs, factor)
 
         def pool_values(ranking: Ranking) -> Values:
-            out = cumulated(ranking, cutoffs, gain, factor, by_label=True)
-            return apply_ideal(out, pool_ideal, is_empty)
+            out = cumulated(ranking, cutoffs, gain, factor, by_label=True, ideal=pool_ideal)
+            return apply_conventions(out, is_empty)
 
         return pool_values
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
-        label_gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
+        label_gain, factor = self.gain_and_discount(judgments, cutoffs)
         gain = judgments.of_rows(label_gain)
         if self.ideal == "shown":
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)
@@ -110,16 +108,19 @@ class NDCG(DCG):
         return replace(change, scale=scale)
 
 
-def _pool_ideal(judgments: Judgments, gain: Floats, cutoffs: Cutoffs, factor: Floats) -> Values:
-    """Return the DCG of each query's best order at every cutoff as a divisor, for the gain of each label (n_table,)."""
+def _pool_ideal(judgments: Judgments, gain: Floats, cutoffs: Cutoffs, factor: Floats) -> tuple[Values, Bools]:
+    """Return the DCG of each query's best order at every cutoff as a divisor, and the queries without gain.
+
+    For the gain of each label (n_table,).
+    """
     if judgments.grades is None:
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(gain)
-        return _positive(cumulated(best, cutoffs, gain, factor))
+        return _positive(cumulated(best, cutoffs, gain, factor)), judgments.count_rows(gain > 0.0) == 0
     # the same from how often each grade occurs in a query
-    order = np.argsort(-gain, kind="stable")
     out = np.empty((cutoffs.size, judgments.groups.n_queries))
-    _count(judgments.groups.boundaries, judgments.grades.of_row, order, gain, cutoffs, factor, out)
-    return out
+    is_empty = np.empty(judgments.groups.n_queries, dtype=bool)
+    _count(judgments.groups.boundaries, judgments.grades.of_row, gain, cutoffs, factor, out, is_empty)
+    return out, is_empty
 
 
 def _positive(ideal: Values) -> Values:
@@ -131,12 +132,20 @@ def _positive(ideal: Values) -> Values:
 def _count(
     boundaries: Ints,
     grade: NDArray[np.uint8],
-    order: Ints,  # (n_grades,), grades by their gain, the largest first
-    gain: Floats,
+    gain: Floats,  # (n_grades,)
     cutoffs: Ints,
     factor: Floats,
-    out: Floats,
+    out: Floats,  # (n_cutoffs, n_queries)
+    is_empty: Bools,  # (n_queries,)
 ) -> None:
+    # grades by their gain, the largest first
+    order = np.empty(gain.size, dtype=np.int64)
+    for label in range(gain.size):
+        place = label
+        while place > 0 and gain[order[place - 1]] < gain[label]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = label
     # most rows have one grade, and adding to the count that was just stored waits for it: four take turns
     parts = np.empty((4, gain.size), dtype=np.int64)
     counts = np.empty(gain.size, dtype=np.int64)
@@ -144,10 +153,12 @@ def _count(
         parts[:] = 0
         for row in range(boundaries[query], boundaries[query + 1]):
             parts[row & 3, grade[row]] += 1
+        is_empty[query] = True
         for label in range(counts.size):
             counts[label] = 0
             for part in range(4):
                 counts[label] += parts[part, label]
+            is_empty[query] &= counts[label] == 0 or gain[label] <= 0.0
         n = min(boundaries[query + 1] - boundaries[query], factor.size, cutoffs[-1])
         total, cutoff, i, place = 0.0, 0, 0, 0
         while i < n:

@@ -41,7 +41,8 @@ class RBPResidual(RBP):
     counts_worthless_rows = True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        _, weight, is_empty = self.gain_and_discount(judgments, cutoffs)
+        gain, weight = self.gain_and_discount(judgments, cutoffs)
+        is_empty = judgments.count_rows(gain > 0.0) == 0
         judged = judged_rows(judgments)
 
         def values(ranking: Ranking) -> Values:

@@ -45,7 +45,11 @@ class ExperimentSection(BaseModel):
     """A part of an experiment: no other keys are accepted, and no value changes."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True, defer_build=True
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
 

@@ -33,6 +33,7 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
+_UNWEIGHTED = sealed(np.empty(0))
 _Order = tuple[Ties, str, bool]
 _ROWS_AT_ONCE = 250_000
 """Of queries that are bound for one evaluation alone: what is computed of so many stays small."""
@@ -62,7 +63,7 @@ class Binding:
         self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
-        self._weights = sealed(np.empty(0)) if weights is None else weights
+        self._weights = _UNWEIGHTED if weights is None else weights
         self._bind(threads)
 
     def _row_rankers(self) -> dict[_Order, RowRanker]:
@@ -179,7 +180,7 @@ class Binding:
         means = np.empty(len(self.metrics))
         # of each definition while its values are in the nearest cache
         for order, values_of, members, position in self._families:
-            values = np.atleast_2d(np.asarray(values_of(rankings[order]), dtype=np.float64))
+            values = np.array(values_of(rankings[order]), dtype=np.float64, copy=None, ndmin=2)
             means[members] = self.means_of(values)[position]
         return means
 

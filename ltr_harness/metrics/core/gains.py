@@ -4,13 +4,14 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ltr_harness._util.number_text import plain_number
 from ltr_harness._util.text import count_of
-from ltr_harness.data.arrays import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints, sealed
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import ExplainColumns, Metric
@@ -63,7 +64,7 @@ def gain_of_labels(judgments: Judgments, gain: str, metric: str) -> Floats:
     if gain == "linear":
         return labels
     if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
-        return np.asarray(np.exp2(labels) - 1.0)
+        return _exponential_gains(judgments.grades.largest)
     if gain != "exp_real":
         names = "gain=linear or gain=exp_real" if gain == "exp" else "gain=linear"
         cure = f"use {names}, or make grades of them (data.grades)"
@@ -76,6 +77,12 @@ def gain_of_labels(judgments: Judgments, gain: str, metric: str) -> Floats:
     ends = f": the gain table ends at grade {table.size - 1}"
     _refuse(judgments, labels >= table.size, metric, ends, "add its gain")
     return np.asarray(table[labels.astype(np.int64)])
+
+
+@cache  # at most 256
+def _exponential_gains(largest: int) -> Floats:
+    """Return the gains of the grades from 0 on, (largest + 1,)."""
+    return sealed(np.exp2(np.arange(largest + 1.0)) - 1.0)
 
 
 def discounts(discount: str, n_ranks: int, metric: str) -> Floats:

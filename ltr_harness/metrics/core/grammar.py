@@ -79,6 +79,8 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
         >>> str(parse_metric("ndcg_cut_10"))
         'ndcg(empty=zero,gain=linear,ties=id)@10'
     """
+    if isinstance(metric, str):
+        return _parse_built_in(metric, tool) or _parse_text(metric, tool)
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, Mapping):
@@ -91,9 +93,7 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
         if isinstance(fields.get("k"), str):
             fields["k"] = _cutoff(metric, fields["k"])
         return _build(name, fields)
-    if not isinstance(metric, str):
-        raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
-    return _parse_built_in(metric, tool) or _parse_text(metric, tool)
+    raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
 
 
 @lru_cache(maxsize=1024)

@@ -80,31 +80,23 @@ class RowRanker:
     def __init__(self, judgments: Judgments, ties: Ties, depth: int | None) -> None:
         self._judgments = judgments
         self._ties = ties
-        sizes = judgments.groups.sizes
         self._longest = judgments.groups.longest
         self._depth = self._longest if depth is None else min(depth, self._longest)
-        listed = np.minimum(sizes, self._depth)
-        self._offsets = np.zeros(listed.size + 1, dtype=np.int64)
-        np.cumsum(listed, out=self._offsets[1:])
-        self._no_ties = np.arange(1, self._offsets[-1] + 1) - np.repeat(self._offsets[:-1], listed)
+        self._offsets, self._no_ties = list_places(judgments.groups.boundaries, self._depth)
         if ties == "id" and judgments.documents_of(np.empty(0, dtype=np.int64)) is None:
             raise MetricError(
                 "ties=id orders tied documents by document id; expected document_ids, one per row, or ties=stable"
             )
         # rows, query by query, in the order they take when they tie: of the queries that had a tie so far
         self._tie_order = np.empty(judgments.groups.n_rows, dtype=np.int64)
-        self._ordered = np.zeros(sizes.size, dtype=bool)
-        self._untied = np.zeros(sizes.size, dtype=bool)
+        self._ordered = np.zeros(judgments.groups.n_queries, dtype=bool)
+        self._untied = np.zeros(judgments.groups.n_queries, dtype=bool)
 
     def rank(self, scores: Floats) -> Ranking:
         """Rank by score, descending; `scores` (n_rows,). Raises DataError for NaN."""
         scores, offsets, boundaries = read_only(scores), self._offsets, self._judgments.groups.boundaries
         longest, order = self._longest, self._tie_order
-        rows = np.empty(offsets[-1], dtype=np.int64)
-        last = np.empty(offsets.size - 1, dtype=np.float64)
-        beyond = np.empty(offsets.size - 1, dtype=np.int64)
-        workspace = _workspace(self._depth, longest)
-        found = select(scores, boundaries, offsets, rows, last, beyond, *workspace)
+        found, rows, last, beyond = list_best(scores, boundaries, offsets, longest, self._depth)
         if found & NAN:
             raise scores_with_nan(scores, self._judgments.groups)
         if found & CROWDS:
@@ -205,18 +197,48 @@ TIES, CROWDS, NAN = 1, 2, 4
 _NO_TIE, _CROWD = -1, -2
 
 
-def _workspace(depth: int, longest: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
-    """Memory for `select`: as arrays of its own, its loops take 4 percent longer."""
+@compiled
+def list_places(
+    boundaries: Ints,  # (n_queries + 1,)
+    depth: int,
+) -> tuple[Ints, Ints]:
+    """Return where each query's list starts, (n_queries + 1,), and the rank after each listed row, (n_listed,)."""
+    offsets = np.empty(boundaries.size, dtype=np.int64)
+    offsets[0] = 0
+    for query in range(boundaries.size - 1):
+        offsets[query + 1] = offsets[query] + min(boundaries[query + 1] - boundaries[query], depth)
+    ends = np.empty(offsets[-1], dtype=np.int64)
+    for query in range(boundaries.size - 1):
+        for place in range(offsets[query], offsets[query + 1]):
+            ends[place] = place - offsets[query] + 1
+    return offsets, ends
+
+
+@compiled
+def list_best(
+    scores: Floats,  # (n_rows,)
+    boundaries: Ints,  # (n_queries + 1,)
+    offsets: Ints,  # (n_queries + 1,)
+    longest: int,
+    depth: int,
+) -> tuple[int, Ints, Floats, Ints]:
+    """`select` with memory for its loops: where it makes the arrays itself, they take a seventh longer."""
+    rows = np.empty(offsets[-1], dtype=np.int64)
+    last = np.empty(offsets.size - 1, dtype=np.float64)
+    beyond = np.empty(offsets.size - 1, dtype=np.int64)
     # enough lanes for few candidates, a multiple of the width; 0 where a bound does not pay
     lanes = -(-depth * 4 // (3 * _WIDTH)) * _WIDTH if depth <= _DEEPEST_BOUND else 0
-    free = np.empty(longest + 2 * _WIDTH)
-    # where candidates begin with a cache line, as they do by chance in every other process, all takes a sixth longer
-    reaching = free[(32 - free.__array_interface__["data"][0]) % 64 // 8 :]
     crowd = 3 * lanes if lanes > 0 else _RUN
-    reaching_rows, placed_rows, place = (
-        np.empty(size, dtype=np.int64) for size in (longest + _WIDTH, crowd, crowd)
+    free = np.empty(longest + 2 * _WIDTH, dtype=np.float64)
+    # where candidates begin with a cache line, as they do by chance in every other process, all takes a sixth longer
+    reaching = free[(32 - free.ctypes.data) % 64 // 8 :]
+    reaching_rows = np.empty(longest + _WIDTH, dtype=np.int64)
+    maxima = np.empty(lanes, dtype=np.float64)
+    placed_rows, place = np.empty(crowd, dtype=np.int64), np.empty(crowd, dtype=np.int64)
+    found = select(
+        scores, boundaries, offsets, rows, last, beyond, maxima, reaching, reaching_rows, placed_rows, place
     )
-    return np.empty(lanes), reaching, reaching_rows, placed_rows, place
+    return found, rows, last, beyond
 
 
 @compiled
