@@ -51,10 +51,8 @@ class CatBoostModel(adapters.TreeModel):
         return expected_grade(predicted, list(self.booster.classes_)) if self._is_of_classes else predicted
 
     def _shares(self, matrix: NDArray[np.float32]) -> Any:
-        coded = self.booster.get_cat_feature_indices()
-        return self.booster.get_feature_importance(
-            library().Pool(self._typed(matrix), cat_features=coded), type="ShapValues"
-        )
+        pool = library().Pool(self._typed(matrix), cat_features=self.booster.get_cat_feature_indices())
+        return self.booster.get_feature_importance(pool, type="ShapValues", thread_count=self.threads or -1)
 
     @property
     def n_leaves(self) -> int:
