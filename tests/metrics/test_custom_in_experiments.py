@@ -113,8 +113,9 @@ def test_they_work_from_boosting_to_the_report(folder: Path, capsys: pytest.Capt
     assert f"query {query}: top_label@3 = " in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_digest_of_their_code_is_in_the_identity(folder: Path) -> None:
-    config = CONFIG | {"models": {"lgbm": CONFIG["models"]["lgbm"]}, "report": {"formats": ["json"]}}
+    config = CONFIG | {"models": {"lgbm": CONFIG["models"]["lgbm"]}}
     run_experiment(config, runs=folder / "runs")
     (before,) = own_runs(folder).values()
     first = before.path

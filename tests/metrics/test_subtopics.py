@@ -358,6 +358,7 @@ def test_a_cached_set_keeps_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_boosters_stop_on_them(tmp_path: Path) -> None:
     draw_rows()[0].to_csv(tmp_path / "rows.csv", index=False)
     experiment = {
@@ -372,7 +373,6 @@ def test_boosters_stop_on_them(tmp_path: Path) -> None:
         },
         "metrics": {"report": ["alpha_ndcg@5"], "primary": "alpha_ndcg@5"},
         "stopping": {"metric": "alpha_ndcg@5", "patience": 2, "max_rounds": 4},
-        "report": {"formats": ["json"]},
         "models": {
             "lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "preset": "small"},
             "xgb": {"ranker": "xgboost", "objective": "rank:ndcg", "preset": "small"},

@@ -185,6 +185,7 @@ def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Anal
     )  # the mean stands still, the values do not
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
     from ltr_harness.workflow import run_experiment
 
@@ -198,7 +199,6 @@ def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
                 "trees": {"ranker": "lightgbm", "objective": "lambdarank"},
                 "best": {"ranker": "feature", "feature": "match_1"},
             },
-            "report": {"formats": ["json"]},
         },
         runs=tmp_path,
     )

@@ -184,6 +184,7 @@ def test_features_that_were_logged_after_rounding() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_category_goes_by_its_text(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     colour = random.choice(["red", "green", "blue"], 400)
@@ -202,7 +203,6 @@ def test_a_category_goes_by_its_text(tmp_path: Path) -> None:
             },
             "metrics": {"report": ["ndcg"], "primary": "ndcg@5"},
             "models": {"lgbm": {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 3, "preset": "small"}},
-            "report": {"formats": ["json"]},
         },
         runs=tmp_path / "runs",
         accept=["identical-rows"],  # the same rows twice, on purpose

@@ -263,6 +263,7 @@ def test_what_is_no_stored_result_is_refused(
         stored_result(tmp_path, load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["mrr"]}))
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
     from ltr_harness.errors import NotComparableError
     from ltr_harness.workflow import run_experiment
@@ -274,7 +275,6 @@ def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
             "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
             "stopping": {"metric": "ndcg@10", "max_rounds": 5},
             "models": {"best": {"ranker": "feature", "feature": "match_1"}},
-            "report": {"formats": ["json"]},
         },
         runs=tmp_path,
     )

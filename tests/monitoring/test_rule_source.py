@@ -48,12 +48,11 @@ def experiment(folder: Path, **data: Any) -> dict[str, Any]:
         },
         "metrics": {"report": ["ndcg", "err"], "cutoffs": [3], "primary": "ndcg@3"},
         "models": {"shown": {"ranker": "feature", "feature": "score"}},
-        "report": {"formats": ["json"]},
     }
 
 
 @pytest.fixture(scope="module")
-def trained_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_folder(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     """A folder with an experiment file, its data and its run, labelled by `RULE`."""
     folder = tmp_path_factory.mktemp("rule")
     lists(30, "a", 1).to_csv(folder / "train.csv", index=False)

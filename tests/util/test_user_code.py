@@ -147,7 +147,7 @@ HELPER = 'FIRST = "{}"\n'
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_report: None) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "file.txt").touch()
@@ -163,7 +163,6 @@ def config(**changes: Any) -> dict[str, Any]:
             "n_features": 12,
         },
         "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
-        "report": {"formats": ["json"]},
         "models": {"one": {"ranker": "feature", "feature": "match_1"}},
         **changes,
     }
