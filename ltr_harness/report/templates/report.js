@@ -134,7 +134,9 @@
   // The chart library is unpacked for the first chart; the page's policy lets this one script run, by digest.
   let library = null;
   const unpacked = () => (library ??= (async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("library").textContent), (c) => c.charCodeAt(0));
+    const characters = atob(document.getElementById("library").textContent);
+    const packed = new Uint8Array(characters.length);
+    for (let at = 0; at < packed.length; at += 1) packed[at] = characters.charCodeAt(at); // `from` takes 50 ms
     const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
     const script = document.createElement("script");
     script.textContent = text;
