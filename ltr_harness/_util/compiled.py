@@ -88,6 +88,11 @@ def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
     return Compiled(function, error_model="numpy", fastmath={"reassoc"})
 
 
+def compiled_elementwise(function: Callable[P, R]) -> Compiled[P, R]:
+    """`compiled` without a check before each division, so that elements are computed side by side, to the same bits."""
+    return Compiled(function, error_model="numpy")
+
+
 @cache
 def _say_uncached() -> None:
     import logging

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness._util.compiled import compiled
+from ltr_harness._util.compiled import compiled, compiled_elementwise
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.data.arrays import Bools, Floats, Ints
 
@@ -351,8 +351,8 @@ class AboutMean:
     def of(cls, sample: ClusterSums, scale: Floats, counts: Ints) -> Self:
         """Return them for a sample whose sums are divided by (m,) scales."""
         centred = sample.centred()
-        part = _part(centred, centred.sums / scale, 1.0, adjust_skewness=False)
-        return cls(np.nan_to_num(sample.mean) / scale, counts, part.facts[None])
+        facts = _facts(centred, centred.sums / scale, 1.0)
+        return cls(np.nan_to_num(sample.mean) / scale, counts, facts[None])
 
     def sums(self, sums: Floats, unit: Floats) -> Floats:
         """Return the sums about the mean, (k m, block), from those about 0 and of counts, (columns, block) in units."""
@@ -388,33 +388,39 @@ class _FlippedSample(NamedTuple):
     facts: Floats  # (m, 8), see `_studentise`
 
 
-def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _FlippedSample:
-    m = sums.shape[1]
-    n, units, w = sample.n, sample.units.astype(np.float64), sample.weights
+def _facts(sample: ClusterSums, sums: Floats, factor: float) -> Floats:
+    """Return the numbers that no flip changes, (m, 8), see `_studentise`."""
+    n, units, w, counts = sample.n, sample.units.astype(np.float64), sample.weights, sample.counts
     squares = sums**2
     with np.errstate(invalid="ignore", divide="ignore"):
         small = np.where(units > 1, (units / (units - 1)) ** 1.5, 0.0)
         wide = np.where(units > 1, units / (units - 1), 0.0)
-    counts = sample.counts
     if sample.one_value_per_unit:  # which is its own square and cube
         terms = w * squares, w * counts, squares, counts
     else:
         terms = w * squares, w * counts**2, counts * squares, counts**3
-    facts = np.stack([n, *(term.sum(axis=0) for term in terms), small, np.full(m, factor), wide], axis=1)
+    of_terms = [term.sum(axis=0) for term in terms]
+    return np.stack([n, *of_terms, small, np.full(n.size, factor), wide], axis=1)
+
+
+def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _FlippedSample:
+    m, counts = sums.shape[1], sample.counts
     columns_at = np.full((m, 4), -1, dtype=np.int64)
     columns_at[:, 0] = np.arange(m)
     flipped, defined = [sums], [counts > 0]
     if not sample.one_value_per_unit:
         columns_at[:, 1], columns_at[:, 2] = m + np.arange(m), 2 * m + np.arange(m)
-        flipped += [w * counts * sums, counts**2 * sums]
+        flipped += [sample.weights * counts * sums, counts**2 * sums]
         defined += [defined[0], defined[0]]
     if adjust_skewness:
+        squares = sums**2
         cubes = squares * sums
         curved = np.sqrt((cubes**2).sum(axis=0)) > _CURVED * squares.sum(axis=0) ** 1.5
         which = np.flatnonzero(curved)
         columns_at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
         defined.append(defined[0][:, which])
+    facts = _facts(sample, sums, factor)
     return _FlippedSample(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), columns_at, facts)
 
 
@@ -464,6 +470,10 @@ def _studentise(
                 flat += facts[s, j, 6] ** 2 * facts[s, j, 1] / facts[s, j, 0] ** 2
         rounded = flat * _ROUNDED_VARIANCE
         flat = flat * 1e-12
+        if parts == 1 and not bent and columns_at[0, j, 1] < 0 and facts[0, j, 0] > 0:
+            place = columns_at[0, j, 0]
+            _write_t(sums[place], unit[place], facts[0, j], flat, out[j])
+            continue
         for b in range(sums.shape[1]):
             mean = variance = third_cumulant = 0.0
             for s in range(parts):
@@ -503,6 +513,19 @@ def _studentise(
             t = mean / np.sqrt(variance) if variance > 0 else 0.0
             h = t + skewness * t * t / 3 + skewness * skewness * t * t * t / 27 + skewness / 6
             out[j, b] = abs(h)
+
+
+@compiled_elementwise
+def _write_t(sums: Floats, unit: float, facts: Floats, flat: float, out: Floats) -> None:
+    """Write the size of Student's t of an even sample, (block,): what `_studentise` does, without a branch."""
+    n, squares, weights, factor, wide = facts[0], facts[1], facts[2], facts[6], facts[7]
+    for b in range(sums.size):
+        total = sums[b] * unit
+        mean = total / n
+        variance = factor * factor * (squares - 2 * mean * (wide * total) + mean * mean * weights) / (n * n)
+        variance = max(variance, flat)
+        t = factor * mean / np.sqrt(variance) if variance > 0 else 0.0
+        out[b] = abs(t)
 
 
 @compiled
