@@ -257,6 +257,26 @@ def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     return run
 
 
+@pytest.fixture
+def commands_folder(tmp_path: Path) -> Path:
+    """A folder for the path of scripts, with an `ltr-harness` that writes its arguments to ``arguments``.
+
+    It ends with ``$CODE``. A test runs the command with these arguments in its own process: a new one imports for
+    seconds.
+    """
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    command = folder / "ltr-harness"
+    command.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\" > arguments\nexit ${CODE:-0}\n")
+    command.chmod(0o755)
+    return folder
+
+
+def recorded_arguments(folder: Path) -> list[str]:
+    """The arguments that `ltr-harness` of `commands_folder` got, called in that folder."""
+    return (folder / "arguments").read_text(encoding="utf-8").split("\0")[:-1]
+
+
 @pytest.fixture(scope="session")
 def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty store of MLflow, to be copied: a new one is migrated for three seconds. All workers share it."""

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +20,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
 from ltr_harness.testing import assert_not_worse
+from tests.conftest import recorded_arguments
 
 Cli = Callable[..., tuple[int, str, str]]
 PAGE = Path(__file__).parents[2] / "docs" / "ci-gate.md"
@@ -222,20 +222,20 @@ def test_one_model_on_each_side() -> None:
 
 
 @pytest.mark.long
-def test_the_workflow_of_the_documentation_runs(tmp_path: Path) -> None:
+def test_the_workflow_of_the_documentation_runs(ltr: Cli, tmp_path: Path, commands_folder: Path) -> None:
     """Each `run:` step in a shell, as an Action runs it: the last one fails, and leaves what the next steps upload."""
     (text,) = re.findall(
         r'```yml title="\.github/workflows/search\.yml"\n(.*?)```', PAGE.read_text(), re.DOTALL
     )
     workflow = yaml.safe_load(text)
     steps = workflow["jobs"]["search"]["steps"]
-    write_files(tmp_path)
     (tmp_path / "worse.txt").rename(tmp_path / "candidate.txt")
     summary = tmp_path / "summary.md"
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{commands_folder}{os.pathsep}{os.environ['PATH']}",
         "GITHUB_STEP_SUMMARY": str(summary),
+        "CODE": "3",
     }
     codes = [
         subprocess.run(["sh", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=False).returncode
@@ -243,6 +243,9 @@ def test_the_workflow_of_the_documentation_runs(tmp_path: Path) -> None:
         if "run" in step and not step["run"].startswith("pip install")
     ]
     assert codes == [3]
+    subcommand, *arguments = recorded_arguments(tmp_path)
+    assert subcommand == "compare"
+    assert ltr(*arguments)[0] == 3
     uploads = [step for step in steps if step.get("if") == "always()"]
     assert uploads
     assert all((tmp_path / step["with"]["path"]).exists() for step in uploads)

@@ -31,7 +31,7 @@ report: {formats: [json]}
     [
         (">&-", "list metrics", 0),
         ("2>&-", "list nothing", 2),
-        (">&- 2>&- <&-", "check nothing.yaml", 2),
+        (">&- 2>&- <&-", "list nothing", 2),
         (">&- 2>&- <&-", "list metrics", 0),
     ],
 )

@@ -6,15 +6,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
 import yaml
 
+from tests.conftest import recorded_arguments
+
+Ltr = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / ".github/actions/gate"
 DEFAULT_RULE = "mrr@10 < baseline and significant"
@@ -59,11 +62,11 @@ def gate_in(folder: Path, action: Path, bin_folder: Path) -> Gate:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    """A copy of the action, with `ltr-harness` of this installation."""
+def gate(tmp_path: Path, commands_folder: Path) -> Gate:
+    """A copy of the action, with an `ltr-harness` that writes its arguments down."""
     copy = tmp_path / "action"
     shutil.copytree(ACTION, copy)
-    return gate_in(tmp_path, copy, Path(sys.executable).parent)
+    return gate_in(tmp_path, copy, commands_folder)
 
 
 def run(gate: Gate, **inputs: str) -> subprocess.CompletedProcess[str]:
@@ -80,17 +83,20 @@ def run(gate: Gate, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux and macOS")
-def test_the_step_fails_where_a_loss_is_shown(gate: Gate) -> None:
+def test_the_step_fails_where_a_loss_is_shown(gate: Gate, ltr: Ltr, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, *_ = gate
-    passed = run(gate, RANKING="alike.json")
-    assert passed.returncode == 0, passed.stderr
-    assert f"gate passed: {DEFAULT_RULE}" in passed.stderr
+    monkeypatch.chdir(folder)
+    assert run(gate, RANKING="alike.json").returncode == 0
+    code, _, err = ltr(*recorded_arguments(folder))
+    assert code == 0, err
+    assert f"gate passed: {DEFAULT_RULE}" in err
     rules = f"{DEFAULT_RULE}\nmrr@10 < 0.1\njudged@1 of worse < 0.9"
-    failed = run(gate, RANKING="worse.json", FAIL_IF=rules, METRIC="mrr@10")
-    assert failed.returncode == 3, failed.stderr
-    assert "worse: mrr@10" in failed.stderr
-    assert "judged@1" in failed.stderr
-    assert "gate passed: mrr@10 < 0.1" in failed.stderr
+    assert run(gate, RANKING="worse.json", FAIL_IF=rules, METRIC="mrr@10", CODE="3").returncode == 3
+    code, _, err = ltr(*recorded_arguments(folder))
+    assert code == 3, err
+    assert "worse: mrr@10" in err
+    assert "judged@1" in err
+    assert "gate passed: mrr@10 < 0.1" in err
     assert "✅" in (folder / "summary.md").read_text(encoding="utf-8")
     assert "❌" in (folder / "summary.md").read_text(encoding="utf-8")
     assert (folder / "ranking-gate/report.html").is_file()
@@ -98,12 +104,14 @@ def test_the_step_fails_where_a_loss_is_shown(gate: Gate) -> None:
     assert [case.find("failure") is not None for case in cases] == [True, False, True]
 
 
-@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the action runs on Linux and macOS")
 def test_options_are_words_and_no_commands(gate: Gate) -> None:
     folder, *_ = gate
-    done = run(gate, RANKING="alike.json", OPTIONS="--documents-of '#' --json $(touch stolen); touch stolen")
-    assert done.returncode == 2
+    run(gate, RANKING="alike.json", OPTIONS="--documents-of '#' --json $(touch stolen); touch stolen")
+    words = recorded_arguments(folder)
+    assert words[words.index("--documents-of") :] == [
+        "--documents-of", "#", "--json", "$(touch", "stolen);", "touch", "stolen",
+    ]  # fmt: skip
     assert not (folder / "stolen").exists()
 
 
