@@ -10,6 +10,8 @@ run time stand in braces.
 from __future__ import annotations
 
 import ast
+import bisect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
 _KINDS = {"Problem", "Caution", "Banner", "Column", "Paragraph", "echo", "say"}
+_MAKERS = re.compile(rf"\b({'|'.join(sorted(_KINDS))}|\w*(Error|BadParameter))\b")
 
 
 class Message(NamedTuple):
@@ -33,10 +36,14 @@ class Message(NamedTuple):
 def messages(package: Path = PACKAGE) -> Iterator[Message]:
     """Every message of the package, by file and line."""
     for path in sorted(package.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for call, variables in sorted(
-            _calls(tree.body, {}), key=lambda call_and_texts: call_and_texts[0].lineno
-        ):
+        source = path.read_text(encoding="utf-8")
+        lines_of_calls = [
+            number for number, line in enumerate(source.splitlines(), 1) if _MAKERS.search(line)
+        ]
+        if not lines_of_calls:
+            continue
+        calls = _calls(ast.parse(source).body, {}, lines_of_calls)
+        for call, variables in sorted(calls, key=lambda call_and_texts: call_and_texts[0].lineno):
             arguments = [*call.args, *(word.value for word in call.keywords)]
             texts = [text for argument in arguments if " " in (text := _text(argument, variables))]
             if texts:
@@ -44,9 +51,18 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
                 yield Message(place, call.lineno, _name(call.func), "; ".join(texts))
 
 
-def _calls(block: Sequence[ast.stmt], variables: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
-    """Each call that makes a message, with the texts that variables have there: ``one | another`` after a branch."""
+def _calls(
+    block: Sequence[ast.stmt], variables: dict[str, str], lines: Sequence[int]
+) -> Iterator[tuple[ast.Call, dict[str, str]]]:
+    """Each call that makes a message, with the texts that variables have there: ``one | another`` after a branch.
+
+    The lines that may have such a call are sorted: functions without one are passed over.
+    """
     for statement in block:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            at = bisect.bisect_left(lines, min(one.lineno for one in (*statement.decorator_list, statement)))
+            if at == len(lines) or lines[at] > (statement.end_lineno or 0):
+                continue
         parts = list(ast.iter_child_nodes(statement))
         inner = [part for part in parts if isinstance(part, ast.ExceptHandler | ast.match_case)]
         blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
@@ -62,7 +78,7 @@ def _calls(block: Sequence[ast.stmt], variables: dict[str, str]) -> Iterator[tup
             continue
         branches = [dict(variables) for _ in blocks]
         for branch, statements in zip(branches, blocks, strict=True):
-            yield from _calls(statements, branch)
+            yield from _calls(statements, branch, lines)
         if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
             for name in {name for branch in branches for name in branch}:
                 variables[name] = _either([branch.get(name, "") for branch in branches])

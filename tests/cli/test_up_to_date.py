@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ BASE: dict[str, Any] = {
         "splits": {"train": "train.txt", "valid": "valid.txt", "test": "test.txt"},
     },
     "metrics": {"cutoffs": [3], "report": ["ndcg", "mrr"], "primary": "ndcg@3"},
-    "report": {"formats": ["json", "md", "svg"], "sections": ["verdict", "paired"]},
+    "report": {"sections": ["verdict", "paired"]},
 }
 MODELS: dict[str, Any] = {
     "name": "small",
@@ -46,7 +46,7 @@ MODELS: dict[str, Any] = {
 class World:
     """An experiment in a folder of its own, and its `run`."""
 
-    def __init__(self, folder: Path, ltr: Ltr) -> None:
+    def __init__(self, folder: Path, ltr: Ltr, formats: Sequence[str] = ("json", "md")) -> None:
         self.folder, self._ltr = folder, ltr
         self.runs = folder / "runs" / "small"
         self.config = folder / "small.yaml"
@@ -59,7 +59,8 @@ class World:
             ]
             (folder / "data" / f"{part}.txt").write_text("\n".join(rows) + "\n")
         (folder / "scores.txt").write_text("\n".join(str(row % 11) for row in range(60)) + "\n")
-        (folder / "base.yaml").write_text(yaml.safe_dump(BASE))
+        base = {**BASE, "report": {**BASE["report"], "formats": [*formats]}}
+        (folder / "base.yaml").write_text(yaml.safe_dump(base))
         self.config.write_text(yaml.safe_dump(MODELS))
 
     def run(self, *options: str) -> tuple[int, str, str]:
@@ -100,7 +101,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LTR_HARNESS_CACHE", str(folder / "cache"))
         patch.setattr(up_to_date, "_LOADED", "none of the modules")
-        made = World(folder / "work", run)
+        made = World(folder / "work", run, formats=("json", "md", "svg"))
         assert made.run("--quiet")[0] == 0
         yield made
 
