@@ -161,17 +161,18 @@ def of_scores(
         judged=_flags(numbers, named, "judged"),
     )
     listed = _flags(numbers, named, "retrieved")
-    binding = BoundOnce(metrics, judgments)
-    _refuse_scales(names, binding.names)
+    binding = BoundOnce([*metrics, *judged_share.judged_metrics(metrics, judgments)], judgments)
+    _refuse_scales(names, binding.names[: len(names)])
     rankings = [_ranking(table, score, score in ranks) for score in scores]
     # as metrics count them, which is not done again; no document is missed here
     n_relevant = judgments.count_rows(judgments.label_table > 0)
     facts = ids, sizes, n_relevant, weights
     results = []
     for ranking in rankings:
-        values = dict(zip(names, binding.per_query(ranking, listed), strict=True))
-        shares = judged_share.judged_shares(metrics, judgments, ranking, listed)
-        results.append(_result(*facts, values | _share_columns(shares)))
+        values = binding.per_query(ranking, listed)
+        shares = judged_share.judged_shares(metrics, judgments, values[len(names) :])
+        columns = dict(zip(names, values[: len(names)], strict=True))
+        results.append(_result(*facts, columns | _share_columns(shares)))
     return results
 
 

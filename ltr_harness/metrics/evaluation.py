@@ -23,7 +23,13 @@ from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.binding import means_of
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
-from ltr_harness.metrics.core.judged_share import FEW_JUDGED, few_judged, judged_shares, mean_share
+from ltr_harness.metrics.core.judged_share import (
+    FEW_JUDGED,
+    few_judged,
+    judged_metrics,
+    judged_shares,
+    mean_share,
+)
 from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
 
 if TYPE_CHECKING:
@@ -375,11 +381,12 @@ def evaluate_bound(
     document_rules: str = "",
 ) -> Evaluation:
     """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
-    per_query = binding.per_query(scores, retrieved)
-    judged = judged_shares(binding.metrics, binding.judgments, scores, retrieved)
+    metrics, judgments = binding.metrics, binding.judgments
+    values = sealed(binding.with_more(judged_metrics(metrics, judgments)).per_query(scores, retrieved))
+    judged = judged_shares(metrics, judgments, values[len(metrics) :])
     return Evaluation(
         binding,
-        per_query,
+        values[: len(metrics)],
         requested or binding.metrics,
         judgments_fingerprint,
         retrieved,

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +58,7 @@ class Binding:
     def __init__(self, metrics: Sequence[Metric], judgments: Judgments, threads: int = 1) -> None:
         if not metrics:
             raise MetricError("no metrics given; expected at least one, such as ndcg@10")
-        self.judgments = judgments
+        self.judgments, self._threads = judgments, threads
         refuse_values(metrics, judgments)
         self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
@@ -167,6 +167,14 @@ class Binding:
             except MetricError:
                 places += np.arange(len(self.metrics))[members].tolist()
         return [self.metrics[place] for place in places]
+
+    def with_more(self, metrics: Sequence[Metric]) -> Self:
+        """These and further metrics over the same judgments, sharing one pass over the scores; itself without any.
+
+        Args:
+            metrics: the further ones.
+        """
+        return type(self)([*self.metrics, *metrics], self.judgments, self._threads) if metrics else self
 
     def means(self, scores: ArrayLike) -> NDArray[np.float64]:
         """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights.

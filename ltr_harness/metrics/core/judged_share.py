@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from ltr_harness.data.arrays import Array, Floats
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import Caution
-from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.judged import Judged
 
@@ -22,21 +21,28 @@ _COLUMN = ": judged"
 """What follows the metric's name in the column of a table of queries."""
 
 
+def judged_metrics(metrics: Sequence[Metric], judgments: Judgments) -> list[Judged]:
+    """`Judged` at each cutoff of the metrics; none where all documents are judged, or nobody said which are."""
+    if judgments.judged is None or judgments.judged.all():
+        return []
+    return [Judged(k=k) for k in _cutoffs(metrics)]
+
+
 def judged_shares(
-    metrics: Sequence[Metric], judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
+    metrics: Sequence[Metric], judgments: Judgments, values: NDArray[np.float64]
 ) -> dict[str, Floats]:
-    """Each metric's name to (n_queries,) shares of judged documents among the first K; none where nobody said them."""
+    """Each metric's name to (n_queries,) shares of judged documents among the first K; none where nobody said them.
+
+    `values` (n_cutoffs, n_queries) are those of `judged_metrics`.
+    """
     if judgments.judged is None:
         return {}
-    counting_metrics = [metric for metric in metrics if not metric.diagnostic]
-    cutoffs = list(dict.fromkeys(metric.k for metric in counting_metrics))
-    if not cutoffs:
-        return {}
-    if judgments.judged.all():
-        return dict.fromkeys(map(str, counting_metrics), np.ones(judgments.groups.n_queries))
-    shares = BoundOnce([Judged(k=k) for k in cutoffs], judgments).per_query(scores, retrieved)
-    of_cutoff = dict(zip(cutoffs, shares, strict=True))
-    return {str(metric): of_cutoff[metric.k] for metric in counting_metrics}
+    of_cutoff, every = dict(zip(_cutoffs(metrics), values, strict=False)), np.ones(judgments.groups.n_queries)
+    return {str(metric): of_cutoff.get(metric.k, every) for metric in metrics if not metric.diagnostic}
+
+
+def _cutoffs(metrics: Sequence[Metric]) -> list[int | None]:
+    return list(dict.fromkeys(metric.k for metric in metrics if not metric.diagnostic))
 
 
 def columns(metric: str, shares: Floats) -> dict[str, Floats]:
