@@ -132,6 +132,7 @@ def test_configs_of_sets_that_nobody_may_copy_run_on_small_files_of_the_same_lay
     assert {run.record.model for run in result.runs} == set(load(name).models)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     grade = rng.integers(0, 4, 600)
@@ -146,7 +147,7 @@ def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None
         }
     )
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    small = [f"data.root={tmp_path}", "stopping.max_rounds=3", "seeds=[1]", "report.formats=[json]"]
+    small = [f"data.root={tmp_path}", "stopping.max_rounds=3", "seeds=[1]"]
     result = run_experiment(CONFIGS / "own-csv.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert {run.record.model for run in result.runs} == {"lgbm-lambdarank", "xgb-ndcg", "today", "random"}

@@ -198,7 +198,6 @@ def test_what_can_move_a_tree_lands_in_another_folder(
 
 
 @pytest.mark.usefixtures("without_report")
-@pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize(
     "file",
     [
@@ -210,29 +209,30 @@ def test_what_can_move_a_tree_lands_in_another_folder(
         "importance.parquet",
     ],
 )
-def test_a_damaged_run_is_made_good(
+def test_damaged_runs_are_repaired(
     small_config: dict[str, Any],
     trained_experiment: ExperimentResult,
     trained_copy: Path,
     file: str,
-    gone: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     small_config["models"] = {"lgbm": small_config["models"]["lgbm"]}
     first = tuple(run for run in trained_experiment.runs if run.record.model == "lgbm")
-    run = load_run(trained_copy / "small" / first[0].path.name)
-    whole = (run.path / file).read_bytes()
-    (run.path / file).write_bytes(whole[: len(whole) // 2])
-    if gone:
-        (run.path / file).unlink()
+    cut, lost = (trained_copy / "small" / run.path.name for run in first)
+    whole = (cut / file).read_bytes()
+    (cut / file).write_bytes(whole[: len(whole) // 2])
+    (lost / file).unlink()
     log = Log()
     second = run_experiment(small_config, runs=trained_copy, progress=log)
     scores = file in ("per_query.parquet", "test_scores.parquet")
-    assert log.ran == [("lgbm, seed 1", "score again" if scores else "train")]
+    state = "score again" if scores else "train"
+    assert log.ran == [("lgbm, seed 1", state), ("lgbm, seed 2", state)]
     again = "scored" if scores else "trained"
-    assert caplog.messages == [f"{run.path}: damaged or missing: {file}; it is {again} again"]
+    assert caplog.messages == [
+        f"{path}: damaged or missing: {file}; it is {again} again" for path in (cut, lost)
+    ]
     assert numbers(second.runs) == numbers(first)
-    assert load_run(run.path).history.equals(first[0].history)
+    assert all(one.history.equals(other.history) for one, other in zip(second.runs, first, strict=True))
     assert states(small_config, trained_copy) == {"done"}
 
 

@@ -105,6 +105,7 @@ def test_a_script_needs_no_main_guard(small_config: dict[str, Any], tmp_path: Pa
     """Processes that import the script which starts them would run the experiment again."""
     if tuned:
         small_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
+    small_config["seeds"] = [1]
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small_config))
     file = tmp_path / "script.py"
