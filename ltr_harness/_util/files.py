@@ -120,11 +120,12 @@ def stored_file(folder: Path, name: str) -> Path:
     path = folder / name
     if name in ("", ".", "..") or "\0" in name or Path(name).name != name:
         raise OSError(errno.EINVAL, "is not the name of a file in this folder", str(path))
-    real = os.path.realpath(path, strict=True)
-    if os.path.dirname(real) != os.path.realpath(folder):
-        raise OSError(errno.EINVAL, "is a link to outside of its folder", str(path))
-    if not stat.S_ISREG(os.stat(real).st_mode):
-        raise OSError(errno.EINVAL, "is a pipe, a device or a folder, not a file", str(path))
+    if path.is_symlink() or not path.is_file():
+        real = os.path.realpath(path, strict=True)
+        if os.path.dirname(real) != os.path.realpath(folder):
+            raise OSError(errno.EINVAL, "is a link to outside of its folder", str(path))
+        if not stat.S_ISREG(os.stat(real).st_mode):
+            raise OSError(errno.EINVAL, "is a pipe, a device or a folder, not a file", str(path))
     return path
 
 
