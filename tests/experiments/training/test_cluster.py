@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from ltr_harness.experiments.training.dask import Cluster, local_cluster
 from ltr_harness.experiments.training.job import Job, Task
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
-from tests.experiments.training.conftest import of_session, runs_of
+from tests.experiments.training.conftest import SMALL, of_session, runs_of
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
@@ -41,6 +42,12 @@ pytestmark = [
 def cluster() -> Iterator[Cluster]:
     with local_cluster(2) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def trained_here(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """The runs of the small experiment, trained in this process. To be read."""
+    return runs_of(SMALL, tmp_path_factory.mktemp("here"))
 
 
 class Log(Progress):
@@ -76,12 +83,12 @@ def contents(runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def test_a_cluster_gives_the_bytes_that_one_process_gives(
-    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], trained_here: list[Run], tmp_path: Path
 ) -> None:
     log = Log()
     there = run_on(cluster, small_config, tmp_path / "there", log)
     assert not there.failures
-    assert contents(there.runs) == contents(runs_of(small_config, tmp_path / "here"))
+    assert contents(there.runs) == contents(trained_here)
     assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small_config, runs=tmp_path)).tasks)
     assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
     again = Log()
@@ -103,11 +110,11 @@ def test_a_local_clusters_workers_are_copies_of_one_that_has_loaded_everything(c
 
 
 def test_an_added_metric_is_evaluated_from_stored_models(
-    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], trained_here: list[Run], tmp_path: Path
 ) -> None:
-    first = runs_of(small_config, tmp_path, cluster)
+    shutil.copytree(trained_here[0].path.parents[1], tmp_path / "copied")
     small_config["metrics"]["report"].append("mrr")
-    second = run_on(cluster, small_config, tmp_path)
+    second = run_on(cluster, small_config, tmp_path / "copied")
     assert all("mrr@10" in run.record.metrics for run in second.runs)
     before, after = (
         {
@@ -116,7 +123,7 @@ def test_an_added_metric_is_evaluated_from_stored_models(
             for name, file in run.record.files.items()
             if "model" in name
         }
-        for runs in (first, second.runs)
+        for runs in (trained_here, second.runs)
     )
     assert before
     assert before == after
@@ -159,8 +166,7 @@ def test_data_that_workers_do_not_see_are_sent(
         "files": "rows.txt",
         "max_grade": 4,
     }
-    small_config["seeds"] = [1]
-    del small_config["models"]["random"]
+    small_config |= {"seeds": [1], "models": {"xgb": small_config["models"]["xgb"]}}
     here = runs_of(small_config, tmp_path / "here")
 
     class Remove(Progress):

@@ -228,6 +228,7 @@ def test_the_final_model_has_the_judgments_of_validation_too(world: Path) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_the_values_of_a_run_are_those_of_its_pool(
     world: Path, tmp_path: Path, ltr: Callable[..., tuple[int, str, str]]
 ) -> None:

@@ -243,16 +243,6 @@ def test_a_lost_log_costs_nothing(
     assert states(small_config, trained_copy) == {"done"}
 
 
-@pytest.mark.usefixtures("without_report")
-def test_two_workers_find_what_one_finds(
-    small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path
-) -> None:
-    two = run_experiment(small_config, runs=tmp_path, workers=2)
-    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in trained_experiment.runs]
-    for a, b in zip(trained_experiment.runs, two.runs, strict=True):
-        np.testing.assert_array_equal(a.test_scores["score"], b.test_scores["score"])
-
-
 BROKEN_RANKER = '''
 from ltr_harness.models.random import RandomRanker
 

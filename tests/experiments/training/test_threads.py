@@ -59,6 +59,7 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(
     small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     params = {"max_depth": 3, "subsample": 0.7}
+    small_config["seeds"] = [1]
     small_config["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
     in_workers = run_experiment(small_config, runs=tmp_path / "2", workers=2)
     assert not in_workers.failures
@@ -71,7 +72,7 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(
         }
         for runs in (in_workers.runs, runs_of(small_config, tmp_path / "1"))
     ]
-    assert len(digests[0]) == 5 * 8 + 6  # eight runs; importance comes with the six of trees
+    assert len(digests[0]) == 5 * 4 + 3  # four runs; importance comes with the three of trees
     assert digests[0] == digests[1]
 
 
