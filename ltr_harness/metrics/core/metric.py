@@ -380,7 +380,7 @@ class Metric(DocumentedNames):
             is_empty: bool (n_queries,).
         """
         if np.count_nonzero(is_empty):  # a tenth of what .any() costs, at every round of boosting
-            values[:, is_empty] = EMPTY_VALUES[self.empty]
+            np.copyto(values, EMPTY_VALUES[self.empty], where=is_empty)
         return values
 
 

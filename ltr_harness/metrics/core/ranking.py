@@ -105,19 +105,21 @@ class RowRanker:
             return Ranking(offsets, rows, self._no_ties, self._untied, scores, self._judgments)
         tied = beyond >= 0
         self._order_ties(tied)
-        longer = offsets
-        if self._ties == "expected" and (beyond > 0).any():
-            longer = offsets.copy()
-            longer[1:] += np.cumsum(np.maximum(beyond, 0))
-        listed = np.empty(longer[-1], dtype=np.int64)
-        tie_end = np.empty(longer[-1], dtype=np.int64)
-        list_ties(scores, boundaries, offsets, rows, last, beyond, order, longer, longest, listed, tie_end)
-        if self._ties != "expected":
+        with_ties = self._ties == "expected"
+        longer, listed, tie_end = list_ties(
+            scores, boundaries, offsets, rows, last, beyond, order, longest, with_ties
+        )
+        if not with_ties:
             tie_end, tied = self._no_ties, self._untied
         return Ranking(longer, listed, tie_end, tied, scores, self._judgments)
 
     def _order_ties(self, tied: Bools) -> None:
         """Have an order for the rows of these queries; most have no ties, and sorting all takes longer than ranking."""
+        grades, boundaries = self._judgments.grades, self._judgments.groups.boundaries
+        if grades is not None and self._ties in ("expected", "worst", "best"):
+            best, order = self._ties == "best", self._tie_order
+            _order_by_grade(boundaries, grades.of_row, grades.largest, best, tied, self._ordered, order)
+            return
         new = np.flatnonzero(tied & ~self._ordered)
         if not new.size:
             return
@@ -126,11 +128,6 @@ class RowRanker:
             self._ordered[:] = True
             return
         self._ordered[new] = True
-        grades, boundaries = self._judgments.grades, self._judgments.groups.boundaries
-        if grades is not None and self._ties in ("expected", "worst", "best"):
-            best = self._ties == "best"
-            _order_by_grade(boundaries, grades.of_row, grades.largest, best, new, self._tie_order)
-            return
         groups, rows = self._judgments.groups.take(new)
         # by a key, ascending within a tie; ``expected`` needs one too: sums must not depend on row order
         key = self._judgments.labels[rows]
@@ -150,12 +147,16 @@ def _order_by_grade(
     grade: NDArray[np.uint8],  # (n_rows,)
     largest: int,
     best: bool,
-    queries: Ints,  # (n_tied,)
+    tied: Bools,  # (n_queries,)
+    ordered: Bools,  # (n_queries,)
     order: Ints,  # (n_rows,)
 ) -> None:
-    """Sort the rows of some queries by grade, ascending, or the `best` first; equal grades stay in row order."""
+    """Sort the rows of tied queries by grade, ascending, or the `best` first; equal grades stay in row order."""
     places = np.empty(largest + 1, dtype=np.int64)
-    for query in queries:
+    for query in range(tied.size):
+        if ordered[query] or not tied[query]:
+            continue
+        ordered[query] = True
         places[:] = 0
         for row in range(boundaries[query], boundaries[query + 1]):
             places[grade[row]] += 1
@@ -419,12 +420,22 @@ def list_ties(
     last: Floats,  # (n_queries,)
     beyond: Ints,  # (n_queries,)
     tie_order: Ints,  # (n_rows,)
-    longer: Ints,  # (n_queries + 1,)
     longest: int,
-    listed: Ints,  # (n_listed_with_ties,)
-    tie_end: Ints,  # (n_listed_with_ties,)
-) -> None:
-    """Copy the lists without ties, and list the others once more: a stable sort of rows already in tie order."""
+    with_ties: bool,
+) -> tuple[Ints, Ints, Ints]:
+    """Copy the lists without ties, and list the others once more: a stable sort of rows already in tie order.
+
+    Returns: offsets (n_queries + 1,), rows and ends of ties (n_listed,), of longer lists where they are `with_ties`.
+    """
+    longer = offsets
+    if with_ties:
+        longer = np.empty(offsets.size, dtype=np.int64)
+        longer[0] = 0
+        for query in range(beyond.size):
+            n_listed = offsets[query + 1] - offsets[query] + max(beyond[query], 0)
+            longer[query + 1] = longer[query] + n_listed
+    listed = np.empty(longer[-1], dtype=np.int64)
+    tie_end = np.empty(longer[-1], dtype=np.int64)
     above = np.empty(longest + 1, dtype=np.float64)
     above_rows = np.empty(longest + 1, dtype=np.int64)
     equal_rows = np.empty(longest + 1, dtype=np.int64)
@@ -462,6 +473,7 @@ def list_ties(
         for i in range(n_above, n):
             listed[first + i] = equal_rows[i - n_above]
             tie_end[first + i] = n
+    return longer, listed, tie_end
 
 
 @compiled
