@@ -155,12 +155,28 @@ class Log:
     _source: Any  # a pyarrow Table or Dataset
 
     def _record_batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Return some columns, as they are stored, of about so many rows at a time."""
+        """Yield some columns, as they are stored, of about so many rows at a time."""
         if isinstance(self._source, pa.Table):
-            return iter(self._source.select(list(columns)).to_batches())
+            yield from self._source.select(list(columns)).to_batches()
+            return
         import pyarrow.dataset as ds  # loads pandas, which batches in memory do not need
 
         require_room(pa.cpu_count() + pa.io_thread_count())
+        if not isinstance(self._source.format, ds.ParquetFileFormat):
+            yield from self._scanned(columns, rows)
+            return
+        # of a whole file, Arrow reads up to a GiB further than anybody has come; here, one piece further
+        current: Iterator[Any] = iter(())
+        for piece, _ in self.pieces(rows):
+            following = piece._scanned(columns, rows)
+            yield from current
+            current = following
+        yield from current
+
+    def _scanned(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Begin to read some columns of the files, and return their batches."""
+        import pyarrow.dataset as ds
+
         fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
         projection = {name: fields[name] for name in columns}
         ahead = max(1, _READ_AHEAD // rows)
@@ -213,18 +229,24 @@ class Log:
             return
         import pyarrow.dataset as ds
 
+        source = self._source
+
+        def log_of(fragments: list[Any]) -> Log:
+            part = ds.FileSystemDataset(fragments, source.schema, source.format, source.filesystem)
+            return Log(self.name, self.columns, part)
+
         pending: list[Any] = []
-        n, source = 0, self._source
-        fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
+        n = 0
         for file in source.get_fragments():
-            fragments += file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
-        for fragment in fragments:
-            pending.append(fragment)
-            n += fragment.count_rows()
-            if n >= rows or (n and fragment is fragments[-1]):
-                part = ds.FileSystemDataset(pending, source.schema, source.format, source.filesystem)
-                yield Log(self.name, self.columns, part), n
-                pending, n = [], 0
+            fragments = file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
+            for fragment in fragments:
+                pending.append(fragment)
+                n += fragment.count_rows()
+                if n >= rows:
+                    yield log_of(pending), n
+                    pending, n = [], 0
+        if n:
+            yield log_of(pending), n
 
     def refuse_missing(self, columns: Sequence[str]) -> None:
         """Refuse columns that the log does not have, or has more than once."""
