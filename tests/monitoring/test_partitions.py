@@ -18,7 +18,7 @@ import yaml
 from ltr_harness import load_run
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiments.training.dask import local_cluster
-from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring import MonitorResult, monitor
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.long
@@ -46,7 +46,13 @@ def baseline() -> pa.Table:
     return SyntheticLog(days=3, queries_per_day=30, users=40, seed=3).table()
 
 
-def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
+@pytest.fixture(scope="module")
+def of_columns(table: pa.Table) -> MonitorResult:
+    """The result of the log whose events are columns."""
+    return monitor(CONFIG, log=table)
+
+
+def small_batches(patch: pytest.MonkeyPatch, rows: int = 250) -> None:
     # monitoring first: importing it copies log's value, which must be the true one
     for name in (
         "monitoring.reading.BATCH_ROWS",
@@ -200,13 +206,12 @@ def join_in_partitions(table: pa.Table, folder: Path, **join: Any) -> dict[str, 
 
 @pytest.mark.parametrize("rows", [50, 333, 1_000_000])
 def test_an_event_log_is_joined_in_batches(
-    rows: int, table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: int, table: pa.Table, of_columns: MonitorResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = monitor(CONFIG, log=table)
     small_batches(monkeypatch, rows)
     found = monitor(join_in_partitions(table, tmp_path), log=table)
-    assert [w.means for w in found.windows] == [w.means for w in columns.windows]
-    assert [w.event_rates for w in found.windows] == [w.event_rates for w in columns.windows]
+    assert [w.means for w in found.windows] == [w.means for w in of_columns.windows]
+    assert [w.event_rates for w in found.windows] == [w.event_rates for w in of_columns.windows]
     orphan = next(f for f in found.log_checks if f.check == "orphan-event")
     events = int(table["click"].to_numpy().sum() + table["buy"].to_numpy().sum())
     assert (orphan.count, orphan.total) == (7, events + 7)

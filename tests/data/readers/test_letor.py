@@ -269,7 +269,7 @@ def test_a_hard_number_that_a_later_one_replaces(tmp_path: Path) -> None:
 def test_random_numbers(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     texts = []
-    for _ in range(4000):
+    for _ in range(1500):
         single = struct.unpack("f", struct.pack("I", draw.getrandbits(31) % 0x7F800000))[0]
         double = abs(single) * draw.random()
         # The double halfway between two neighbours, and just beside it: where double rounding would show.
