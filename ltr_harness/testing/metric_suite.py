@@ -4,16 +4,23 @@ import itertools
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import swap_changes
+from ltr_harness.data.arrays import sealed
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.evaluation import evaluate
+
+
+@cache
+def _document_ids(n_rows: int) -> NDArray[np.str_]:
+    return sealed(np.array([f"d{row:05d}" for row in range(n_rows)]))
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class _DrawnQueries:
 
     @property
     def documents(self) -> NDArray[np.str_]:
-        return np.array([f"d{row:05d}" for row in range(self.labels.size)])
+        return _document_ids(self.labels.size)
 
     @property
     def subtopics(self) -> NDArray[np.float64]:
@@ -232,6 +239,7 @@ class MetricSuite:
             change = metric.swap_change(judgments)
             tables = swap_changes(change, judgments, queries.scores)
             ends = np.cumsum(queries.sizes)
+            changes, swapped_lists = list[float](), list[_DrawnQueries]()
             for table, start, end in zip(tables, ends - queries.sizes, ends, strict=True):
                 order = start + np.argsort(-queries.scores[start:end])
                 labels = queries.labels[order]
@@ -242,12 +250,13 @@ class MetricSuite:
                 swapped = np.tile(labels, (len(pairs) + 1, 1))
                 for number, (a, b) in enumerate(pairs, start=1):
                     swapped[number, [a, b]] = labels[[b, a]]
-                lists = _DrawnQueries(
-                    swapped.ravel(), np.tile(-np.arange(float(n)), len(swapped)), np.full(len(swapped), n)
-                )
-                value = np.nan_to_num(self.per_query(lists, metric))
-                expected = np.abs(value[1:] - value[0])
-                np.testing.assert_allclose([table[pair] for pair in pairs], expected, atol=1e-12)
+                scores = np.tile(-np.arange(float(n)), len(swapped))
+                swapped_lists.append(_DrawnQueries(swapped.ravel(), scores, np.full(len(swapped), n)))
+                changes += [0.0, *(table[pair] for pair in pairs)]  # the list itself comes first
+            values = np.nan_to_num(self.per_query(_below_each_other(swapped_lists), metric))
+            n_lists = [lists.sizes.size for lists in swapped_lists]
+            unchanged = np.repeat(values[np.cumsum([0, *n_lists[:-1]])], n_lists)
+            np.testing.assert_allclose(changes, np.abs(values - unchanged), atol=1e-12)
 
     # what the tests are made of
 
