@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
+from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
@@ -92,6 +94,12 @@ def analyse() -> Analyse:
         return run_stages(now, before, config).result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def quickstart_result() -> MonitorResult:
+    """The result of configs/monitor_quickstart.yaml."""
+    return monitor(Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml")
 
 
 @pytest.fixture(scope="session")

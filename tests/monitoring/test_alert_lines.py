@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,6 @@ from ltr_harness.report.blocks import Badge, Bullets, Table
 
 Queries = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
-QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
-
-
-@pytest.fixture(scope="module")
-def quickstart_result() -> MonitorResult:
-    return monitor(QUICKSTART)
 
 
 @pytest.mark.long

@@ -39,8 +39,8 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def result() -> MonitorResult:
-    return monitor(CONFIGS / "monitor_quickstart.yaml")
+def result(quickstart_result: MonitorResult) -> MonitorResult:
+    return quickstart_result
 
 
 def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
