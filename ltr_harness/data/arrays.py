@@ -93,11 +93,11 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
 
 def _converted(values: Any, name: str) -> NDArray[Any]:
     """Return anything else than a plain array as an array."""
-    if _holds_bytes_to_numpy(values):
-        values = [_text_or_none(entry) for entry in values.to_pylist()]
     numbers = _listed_numbers(values)
     if numbers is not None:
         return numbers
+    if _holds_bytes_to_numpy(values):
+        values = [_text_or_none(entry) for entry in values.to_pylist()]
     width = _text_width(values, name) if isinstance(values, list | tuple) else 0
     refuse_masked(values, name)
     try:

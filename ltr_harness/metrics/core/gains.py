@@ -92,9 +92,9 @@ def discounts(discount: str, n_ranks: int, metric: str) -> Floats:
     ``reciprocal`` is 1 / rank, ``none`` 1; a table names the factors of ranks 1, 2, … and must reach as far as ranks
     are counted.
     """
-    ranks = np.arange(1, n_ranks + 1, dtype=np.float64)
     if discount == "log2":
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
+        return np.asarray(1.0 / np.log2(np.arange(2.0, n_ranks + 2.0)))
+    ranks = np.arange(1, n_ranks + 1, dtype=np.float64)
     if discount == "letor":
         return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
     if discount == "reciprocal":
