@@ -1,11 +1,10 @@
-"""Documentation and messages are plain English: short sentences, without turns of phrase that readers stumbled over.
+"""Documentation is plain English: short sentences, without turns of phrase that readers stumbled over.
 
 The words of the field are in CONTRIBUTING.md, "House style".
 """
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,62 +44,6 @@ def test_sentences_are_short_and_plain(page: Path) -> None:
     running = " ".join(re.sub(CODE, " ", text, flags=re.MULTILINE | re.DOTALL).split())
     found = re.finditer(STUMBLED, running, re.IGNORECASE)
     assert not (places := [running[max(0, one.start() - 40) : one.end() + 40] for one in found]), places
-
-
-ROUGH_IN_MESSAGES = "|".join(
-    (
-        STUMBLED,
-        r"nobody\b|expected it left out|\bsays: |not asked about|\bnothing (?:says|tells)\b|\bof theirs\b|\bas which\b",
-        r"\bkinds? of\b|\bwhat is\b|\bof (?:its|their|your|one's) own\b|\bother than 0\b|\bbegins of\b",
-        r"(?<!there )\b(?:is|are) no (?!longer\b)|\bgone back\b|\btells? as much\b|\bfor the correlation of\b",
-        r"(?:^|; )(?-i:Of|Whether|Which|How|A kind) ",  # openings
-    )
-)
-LONGEST_PART = 35  # words of a sentence, or of a part between semicolons: a finding, an expectation or a cure
-LONGEST_OF_A_FILE = 20  # of these, on average over a file
-
-
-def message_parts(text: str) -> list[list[str]]:
-    """The words of each sentence of a message, and of each of its parts between semicolons."""
-    parts = re.split(r"(?<=[.!?])\s+|; | \| ", re.sub(r"\{[^{}]*\}", "X", text))
-    return [words for part in parts if (words := re.findall(r"\w[\w'%@.+-]*", part))]
-
-
-@pytest.mark.long
-def test_messages_are_plain(project_messages: list[Any]) -> None:
-    assert len(project_messages) > 1400
-    texts = [re.sub(r"\{[^{}]*\}", "…", message.text) for message in project_messages]
-    assert not [text for text in texts if re.search(ROUGH_IN_MESSAGES, text, re.IGNORECASE)]
-    parts_of_file: dict[str, list[list[str]]] = {}
-    for message in project_messages:
-        parts_of_file.setdefault(message.file, []).extend(message_parts(message.text))
-    long = {" ".join(part) for parts in parts_of_file.values() for part in parts if len(part) > LONGEST_PART}
-    assert not long, "split these sentences"
-    means = {file: sum(map(len, parts)) / len(parts) for file, parts in parts_of_file.items() if parts}
-    assert not {file: mean for file, mean in means.items() if mean > LONGEST_OF_A_FILE}
-
-
-@pytest.mark.parametrize(
-    "rough",
-    [
-        "A kind of query can be absent",
-        "label -1 is no grade",
-        "feature late is other than 0 in relevant documents",
-        "so that nothing says whether they are raw",
-        "a name of its own for each column",
-        "12 days are too few for the correlation of neighbouring days",
-        "Of the rows that differ",
-        "found; Whether they are raw",
-    ],
-)
-def test_turns_of_phrase_in_messages_are_found(rough: str) -> None:
-    assert re.search(ROUGH_IN_MESSAGES, rough, re.IGNORECASE)
-
-
-def test_parts_of_a_message_are_counted() -> None:
-    assert message_parts("label {x:g} is odd; expected one; clip it. Or not") == [
-        ["label", "X", "is", "odd"], ["expected", "one"], ["clip", "it."], ["Or", "not"],
-    ]  # fmt: skip
 
 
 def test_long_sentences_and_turns_of_phrase_are_found() -> None:

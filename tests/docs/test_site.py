@@ -22,6 +22,9 @@ from ltr_harness.models.table import RANKERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+FETCHING = re.compile(r"""<(?:script|img|iframe|source|video|link)\b(?:[^>"']|"[^"]*"|'[^']*')*>""")
+
+
 class Fetched(HTMLParser):
     """The addresses that a browser would fetch in order to show a page."""
 
@@ -38,9 +41,12 @@ class Fetched(HTMLParser):
 
 
 def fetched_addresses(page: str) -> list[str]:
-    parser = Fetched()
-    parser.feed(page)
-    return parser.addresses
+    addresses = []
+    for tag in FETCHING.findall(page):  # to parse all of the site takes two seconds
+        parser = Fetched()
+        parser.feed(tag)
+        addresses += parser.addresses
+    return addresses
 
 
 @pytest.fixture(scope="module")

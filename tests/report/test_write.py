@@ -13,7 +13,8 @@ import pytest
 
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import UsageError
-from ltr_harness.report import ReportData, build_report, write_report
+from ltr_harness.report import ReportData, build_report, charts, write_report
+from ltr_harness.report.blocks import OURS
 
 pytestmark = pytest.mark.long
 
@@ -91,8 +92,11 @@ def test_a_second_report_leaves_nothing_of_the_first(
     tmp_path: Path,
     make_data: Callable[..., ReportData],
     make_system: Callable[..., SystemResult],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(charts, "svg", lambda chart: f"<svg/>\n<!-- {OURS} -->\n")
     write_report(data, tmp_path, ["tex", "svg"])
+    assert (tmp_path / "charts" / "learning_curves.svg").exists()
     assert (tmp_path / "tables" / "seeds.tex").exists()
     (tmp_path / "tables" / "mine.tex").write_text("by hand")
     smaller = make_data(systems=[make_system("only", 0.1, seeds=1)], with_runs=False)
