@@ -103,7 +103,7 @@ class Promise:
     def measure(self, world: World, far: float, times: float = 1) -> float:
         """The share counted of a world's samples; the random numbers are its own."""
         rng = np.random.default_rng(zlib.crc32(f"{self.name}/{world.name}/{world.units}/{far}".encode()))
-        first = max(round(self.samples * times), 12)
+        first = max(round(self.samples * times), 16)  # of which one may be wrong
         drawn = [world.sample(rng, far) for _ in range(first)]
         if self.holds_in(world) and not self.is_kept(float(np.mean(drawn))):
             drawn += [world.sample(rng, far) for _ in range(3 * first)]
