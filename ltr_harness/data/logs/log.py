@@ -165,9 +165,9 @@ class Log:
         if not isinstance(self._source.format, ds.ParquetFileFormat):
             yield from self._scanned(columns, rows)
             return
-        # of a whole file, Arrow reads up to a GiB further than anybody has come; here, one piece further
+        # of a whole file, Arrow reads up to a GiB further than anybody has come; here, one piece of four batches
         current: Iterator[Any] = iter(())
-        for piece, _ in self.pieces(rows):
+        for piece, _ in self.pieces(4 * rows):
             following = piece._scanned(columns, rows)
             yield from current
             current = following
