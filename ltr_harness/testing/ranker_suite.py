@@ -24,7 +24,7 @@ NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)
 
 
-_models: dict[tuple[type, type, str, int, int], FittedModel] = {}
+_models: dict[tuple[type, type, str], FittedModel] = {}
 
 
 @cache
@@ -88,8 +88,7 @@ class RankerSuite:
 
     def test_the_same_training_gives_the_same_scores(self) -> None:
         if self.repeats:
-            again = self.shared_model(number=2)
-            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(again))
+            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(self.fitted()))
 
     def test_another_seed_matters_only_where_it_says_so(self) -> None:
         same = np.array_equal(self.scores(self.shared_model()), self.scores(self.fitted(seed=2)))
@@ -97,7 +96,7 @@ class RankerSuite:
 
     def test_another_number_of_threads_matters_only_where_it_says_so(self) -> None:
         if not self.made().threads_matter:
-            other = self.shared_model(threads=2)
+            other = self.fitted(threads=2)
             np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(other))
 
     def test_it_keeps_to_its_threads(self) -> None:
@@ -176,10 +175,8 @@ class RankerSuite:
         if not self.repeats:
             return
         files: list[bytes] = []
-        models = [self.shared_model(), self.shared_model(number=2)]
-        if not self.made().threads_matter:
-            models.append(self.shared_model(threads=2))
-        for model in models:
+        thread_counts = (1,) if self.made().threads_matter else (1, 2)
+        for model in (self.shared_model(), *(self.fitted(threads=threads) for threads in thread_counts)):
             folder = tmp_path / str(len(files))
             folder.mkdir()
             files.append((folder / model.save(folder)).read_bytes())
@@ -208,17 +205,12 @@ class RankerSuite:
         validated: Ranker = kind.model_validate(dict(self.fields))
         return validated
 
-    def shared_model(self, *, threads: int = 1, number: int = 1) -> FittedModel:
-        """Return the model of `fitted`, trained once for all tests that only look at it.
-
-        Args:
-            threads: to train with.
-            number: of the training; another one is the same training once more.
-        """
+    def shared_model(self) -> FittedModel:
+        """Return the model of `fitted`, trained once for all tests that only look at it."""
         ranker = self.made()
-        key = (type(self), type(ranker), ranker.model_dump_json(), threads, number)
+        key = (type(self), type(ranker), ranker.model_dump_json())
         if key not in _models:
-            _models[key] = self.fitted(threads=threads)
+            _models[key] = self.fitted()
         return _models[key]
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
