@@ -44,8 +44,10 @@ class Line(NamedTuple):
     beside: str = ""  # what a ratio is over, or why there is no value
 
     def __str__(self) -> str:
-        cells = "–" if np.isnan(self.value) else f"{self.value:.2f}{self.unit}"
-        return f"{self.name:<56}{cells:>10}{f'{self.goal:g}{self.unit}':>10}  {self.verdict:<4} {self.beside}"
+        # significant digits, as goals lie between .08 and 1,024
+        digits = np.format_float_positional(self.value, precision=3, fractional=False, trim="-")
+        cell = "–" if np.isnan(self.value) else f"{digits}{self.unit}"
+        return f"{self.name:<56}{cell:>10}{f'{self.goal:g}{self.unit}':>10}  {self.verdict:<4} {self.beside}"
 
     @property
     def verdict(self) -> str:
