@@ -87,15 +87,20 @@ class _Bets:
         """The mean furthest from the sample's against which the capital stays at or below what is wanted."""
         from scipy.optimize import brentq  # takes a while to import, and only bets need it
 
-        def beyond(m: float) -> float:
-            return self.log_capital(m, below=below) - self.wanted
-
         far = 0.0 if below else 1.0
-        if beyond(far) <= 0:
+        if _log_surplus(far, self, below) <= 0:
             return far
-        if beyond(self.mean) >= 0:
+        if _log_surplus(self.mean, self, below) >= 0:
             return self.mean
-        return float(brentq(beyond, far, self.mean, xtol=_PRECISION))
+        return float(brentq(_log_surplus, far, self.mean, args=(self, below), xtol=_PRECISION))
+
+
+def _log_surplus(m: float, bets: _Bets, below: bool) -> float:
+    """Return the log of the capital of bets on a mean above m, or below it, over the capital that is wanted.
+
+    The bets are an argument: `brentq` keeps a function, with what it closes over, until the garbage collector comes.
+    """
+    return bets.log_capital(m, below=below) - bets.wanted
 
 
 @compiled

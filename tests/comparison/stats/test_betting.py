@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from math import log, sqrt
 
 import numpy as np
@@ -141,3 +143,20 @@ def test_units_without_a_value_are_not_bet_on() -> None:
         bounded_means(ClusterSums.of(column), *bounds, 0.05, 7) for column in (sparse, values[:, None])
     )
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+
+
+def test_the_stakes_are_gone_with_the_interval() -> None:
+    """A comparison of many models by bets has no more memory than that of one needs at a time."""
+    values = np.random.default_rng(0).uniform(size=500)
+    interval(values)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            interval(values)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert kept < 100_000
