@@ -78,18 +78,13 @@ def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     return Compiled(function)
 
 
-def compiled_division(function: Callable[P, R]) -> Compiled[P, R]:
-    """`compiled` without a look for 0 before each division, so that loops of divisions become vector instructions."""
-    return Compiled(function, error_model="numpy")
-
-
 def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
     """`compiled` into vector instructions: sums are taken in parts, the same in the same order, each time."""
     return Compiled(function, error_model="numpy", fastmath={"reassoc"})
 
 
 def compiled_elementwise(function: Callable[P, R]) -> Compiled[P, R]:
-    """`compiled` without a check before each division, so that elements are computed side by side, to the same bits."""
+    """`compiled` without a check before each division, so that loops become vector instructions, to the same bits."""
     return Compiled(function, error_model="numpy")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness._util.compiled import compiled_division
+from ltr_harness._util.compiled import compiled_elementwise
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, ExplainColumns, Metric, Prepared, Values
@@ -137,7 +137,7 @@ def cumulated(
     return out
 
 
-@compiled_division
+@compiled_elementwise
 def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, ideal: Floats, out: Floats) -> None:
     offsets, rows, tie_end, tied = lists
     for query in range(offsets.size - 1):

@@ -642,9 +642,8 @@ def tails_of_both(
     All families, of the same units, have the same flips.
     """
     families = []
-    drawn: list[
-        tuple[Flips, _Tally, _Tally | None]
-    ] = []  # the second where the same sums give both statistics
+    # the second tally where the same sums give both statistics
+    drawn: list[tuple[Flips, _Tally, _Tally | None]] = []
     for flips, estimate in zip(about_0, estimates, strict=True):
         tally = _Tally(flips)
         if flips.about_mean is not None:
