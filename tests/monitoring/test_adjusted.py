@@ -94,7 +94,7 @@ MIXES = [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0,
 @pytest.mark.parametrize(
     ("moved", "mixed", "days", "runs"),
     [
-        *((*mix, 8) for mix in (MIXES[1], MIXES[3])),
+        *((*mix, 4) for mix in (MIXES[1], MIXES[3])),
         *(pytest.param(*mix, 300, marks=pytest.mark.slow) for mix in MIXES),
     ],
 )
@@ -120,7 +120,7 @@ def test_healthy_runs_stay_quiet(
         assert plain >= (few_runs if days[1] > 4 else few_runs / 4)
 
 
-@pytest.mark.parametrize("runs", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [3, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("mixed", "drop", "gained"), [(0.0, 0.009, 0.0), (0.4, 0.011, 0.5)])
 def test_smaller_drops_are_found(
     mixed: float, drop: float, gained: float, runs: int, query_table: Table, analyse: Analyse
@@ -143,18 +143,19 @@ def test_smaller_drops_are_found(
     assert np.median(removed) >= 0.3
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [5, pytest.param(400, marks=pytest.mark.slow)])
 def test_texts_that_recur(runs: int, query_table: Table, analyse: Analyse) -> None:
     """Frequent texts are easier, and rare ones have no mean in the baseline: no drop all the same."""
     random = np.random.default_rng(3)
     options: dict[str, Any] = {"columns": {"pair_key": "text"}, "slices": {"features": False}}
     adjusted = {"compare": {"min_drop": 0.0, "adjust": ["text"]}, **options}
     quiet = found = plain = 0
+    n, drop = (1000, 0.012) if runs < 100 else (3000, 0.006)
     for _ in range(runs):
         hard = difficulties(random)
-        before = by_text(random, query_table, "b", hard)
-        quiet += not analyse(by_text(random, query_table, "n", hard), before, **adjusted).alerts
-        worse = by_text(random, query_table, "n", hard, drop=0.006)
+        before = by_text(random, query_table, "b", hard, n=n)
+        quiet += not analyse(by_text(random, query_table, "n", hard, n=n), before, **adjusted).alerts
+        worse = by_text(random, query_table, "n", hard, drop=drop, n=n)
         found += bool(analyse(worse, before, **adjusted).alerts)
         plain += bool(analyse(worse, before, **PLAIN, **options).alerts)
     assert runs - quiet <= most_false_alarms(runs)
@@ -254,7 +255,7 @@ def test_from_a_log_to_the_page_and_on_to_the_next_baseline(
     ltr: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     """One country is hard, and there is more of it now: the plain mean falls, and the adjusted one does not."""
-    hard: dict[str, Any] = {"days": 4, "queries_per_day": 400, "hard_country": "B"}
+    hard: dict[str, Any] = {"days": 3, "queries_per_day": 200, "hard_country": "B"}
     config = {
         "columns": {
             "query_id": "request_id", "item_id": "sku", "score": "score", "timestamp": "ts",

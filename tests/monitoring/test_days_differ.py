@@ -55,7 +55,7 @@ def pair(
 
 @pytest.mark.parametrize(
     ("shock", "runs"),
-    [(0.0085, 12), *(pytest.param(shock, 400, marks=pytest.mark.slow) for shock in (0.0, 0.0085, 0.03))],
+    [(0.0085, 4), *(pytest.param(shock, 400, marks=pytest.mark.slow) for shock in (0.0, 0.0085, 0.03))],
 )
 def test_random_shocks_by_day_are_no_alarm(
     shock: float, runs: int, query_table: Table, analyse: Analyse
@@ -84,7 +84,7 @@ def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analys
     assert "(14 days of the baseline)" in found[0].changes[0].method
 
 
-@pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [2, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_baseline_without_days_leaves_it_to_productions_neighbours(
     runs: int, query_table: Table, analyse: Analyse
 ) -> None:
@@ -134,7 +134,7 @@ def by_the_hour(
     return at_hours(query_table(values, prefix=prefix), day, hour)
 
 
-@pytest.mark.parametrize("runs", [4, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [1, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("season", ["none", "hour"])
 def test_nights_are_compared_with_nights(
     season: str, runs: int, query_table: Table, analyse: Analyse
@@ -160,7 +160,7 @@ def test_nights_are_compared_with_nights(
 
 @pytest.mark.parametrize(
     ("dip", "runs"),
-    [(0.02, 12), *(pytest.param(dip, 300, marks=pytest.mark.slow) for dip in (0.01, 0.02, 0.04))],
+    [(0.02, 5), *(pytest.param(dip, 300, marks=pytest.mark.slow) for dip in (0.01, 0.02, 0.04))],
 )
 def test_a_season_that_nobody_set_is_no_alarm(
     dip: float, runs: int, query_table: Table, analyse: Analyse
@@ -233,7 +233,7 @@ def test_a_history_with_a_season_compares_sundays_with_sundays(
         return at_hours(table, np.full(n, day), np.arange(n) % 24)
 
     before = concatenate([day_of(day, prefix="b") for day in range(28)])
-    found = nightly(12, day_of, before, tmp_path, season=season)
+    found = nightly(7, day_of, before, tmp_path, season=season)
     sunday = found[6].windows[0]
     # six days and this one: the difference of each to its own weekday, averaged
     assert sunday.trailing is not None
@@ -390,11 +390,12 @@ def nights(
 
 
 def test_slices_spend_their_alpha_as_well(query_table: Table, tmp_path: Path) -> None:
-    """The same worse country: found on the first night; on the tenth only if it is worse by more."""
-    found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="sequence")
-    plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11, correct="bonferroni")
+    """The same worse country: found on the first night; on the fifth only if it is worse by more."""
+    n = 5
+    found = nights(1, query_table, tmp_path, n, lambda d: 0.11, correct="sequence")
+    plain = nights(1, query_table, tmp_path / "each", n, lambda d: 0.11, correct="bonferroni")
     q = [[s.p_corrected for s in result.slices][:1] for result in plain]
-    assert sum(bool(s) for s in q) >= 8
+    assert sum(bool(s) for s in q) >= n - 1
     for at, (result, each) in enumerate(zip(found, q, strict=True), start=1):
         allowed = 0.05 * 6 / (np.pi * at) ** 2
         assert bool(result.slices) == (bool(each) and each[0] <= allowed), at
@@ -469,7 +470,7 @@ def test_the_sequence_goes_on_where_the_last_run_ended(query_table: Table, tmp_p
 
 
 @pytest.mark.parametrize("shock", [0.0, 0.01])
-@pytest.mark.parametrize("runs", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_sequence_rarely_barks_however_long_it_is_watched(
     runs: int, shock: float, query_table: Table, tmp_path: Path
 ) -> None:
@@ -477,7 +478,7 @@ def test_a_sequence_rarely_barks_however_long_it_is_watched(
         any(
             r.alerts
             for r in streams(
-                seed, query_table, tmp_path / str(seed), 30 if runs > 2 else 12, lambda d: 0.0, shock
+                seed, query_table, tmp_path / str(seed), 30 if runs > 1 else 10, lambda d: 0.0, shock
             )
         )
         for seed in range(runs)
