@@ -156,7 +156,7 @@ def weekend(random: np.random.Generator, days: int, n: int = 300) -> tuple[Any, 
     return metric_values(random, 0.8 - 0.04 * (day % 7 >= 5), day.size), day
 
 
-@pytest.mark.parametrize("runs", [7, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_weekends_are_compared_with_weekends(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(11)
     with_season = without = recommended = 0

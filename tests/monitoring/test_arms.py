@@ -155,7 +155,7 @@ def test_a_sequence_holds_at_every_look(experiment: Callable[..., ArmComparison]
 def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[..., ArmComparison]) -> None:
     random = np.random.default_rng(14)
     words = set()
-    for shift in np.linspace(0, 0.9, 13):
+    for shift in (0, 0.15, 0.3, 0.6, 0.9):
         values = random.exponential(size=120) + np.repeat([0, shift], 60)
         sections = {**ARMS, "compare": {"correct": how}, "columns": {"online": ["dwell"]}}
         dwell = 4 * random.random(120) - 2 * np.repeat([0, shift], 60)

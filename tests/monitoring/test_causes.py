@@ -85,22 +85,26 @@ def with_features(
     return tables[0], tables[1]
 
 
-def test_the_cause_comes_before_the_larger_drift(query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize("runs", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_the_cause_comes_before_the_larger_drift(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(27)
     first = explained = 0
-    for _ in range(20):
+    for _ in range(runs):
         found = analyse(*with_features(random, False, query_table), slices={"features": False})
         first += found.drift[0].name == "f3"
         explained += found.drift[0].share_of_change >= 0.8
         assert max(found.drift, key=lambda f: f.psi).name == "f7"
         assert found.verdict.cause == "covariate"
-    assert first >= 19
-    assert explained >= 19
+    assert first >= 0.95 * runs
+    assert explained >= 0.95 * runs
 
 
-def test_a_change_of_concept_is_explained_by_no_feature(query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize("runs", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_change_of_concept_is_explained_by_no_feature(
+    runs: int, query_table: Table, analyse: Analyse
+) -> None:
     random = np.random.default_rng(28)
-    for _ in range(10):
+    for _ in range(runs):
         found = analyse(*with_features(random, True, query_table), slices={"features": False})
         assert all(abs(f.share_of_change) <= 0.2 for f in found.drift)
         assert "Not explained by feature drift" in found.verdict.where
@@ -353,9 +357,10 @@ def test_a_feature_missing_in_some_rows_of_every_query() -> None:
         assert drift.missing_now == pytest.approx(missing, abs=1e-12)
 
 
-def test_what_was_always_missing_is_no_news(query_table: Table, analyse: Analyse) -> None:
+@pytest.mark.parametrize("runs", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_what_was_always_missing_is_no_news(runs: int, query_table: Table, analyse: Analyse) -> None:
     alarmed = 0
-    for seed in range(20):
+    for seed in range(runs):
         random = np.random.default_rng(seed)
         tables = []
         for side in range(2):
@@ -364,10 +369,10 @@ def test_what_was_always_missing_is_no_news(query_table: Table, analyse: Analyse
                 column[random.random(800) < 0.3] = np.nan
             tables.append(query_table(quality(random, 800), features=features, prefix="nb"[side]))
         alarmed += any(alert.kind == "input" for alert in analyse(*tables).alerts)
-    assert alarmed <= 1
+    assert alarmed <= 0.05 * runs
 
 
-@pytest.mark.parametrize("runs", [12, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_cause_is_seldom_named_by_chance(runs: int, query_table: Table, analyse: Analyse) -> None:
     """Twelve features and a segment, all of which moved, none of which matters; and everything fell."""
     named = 0

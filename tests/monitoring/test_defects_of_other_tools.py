@@ -86,7 +86,7 @@ def test_the_labels_of_a_frames_index_mean_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "most", "three_sigmas"), [(15, 2, 2), pytest.param(60, 5, 7, marks=pytest.mark.slow)]
+    ("runs", "most", "three_sigmas"), [(5, 1, 1), pytest.param(60, 5, 7, marks=pytest.mark.slow)]
 )
 def test_ten_windows_of_reference_raise_no_alarm_of_their_own(
     runs: int, most: int, three_sigmas: int, query_table: Table, analyse: Analyse

@@ -24,7 +24,7 @@ def quality(random: np.random.Generator, n: int, mean: float = 0.75, spread: flo
 # ---- Giskard: a rank that is off by one, and a crash where nothing is significant -------------------------
 
 
-@pytest.mark.parametrize("runs", [30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_twenty_slices_of_nothing_are_reported_as_nothing(
     runs: int, query_table: Table, analyse: Analyse
 ) -> None:
@@ -107,7 +107,7 @@ def test_the_error_of_an_excess_is_that_of_four_means(query_table: Table, analys
 # ---- SliceLine: a score without control of its errors ------------------------------------------------------
 
 
-@pytest.mark.parametrize(("runs", "tried"), [(30, 20), pytest.param(100, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("runs", "tried"), [(10, 7), pytest.param(100, 20, marks=pytest.mark.slow)])
 def test_a_small_slice_is_found_without_crying_wolf(
     runs: int, tried: int, query_table: Table, analyse: Analyse
 ) -> None:
