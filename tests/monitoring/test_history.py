@@ -100,15 +100,12 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
     """Day by day the drop is too small to be seen; the runs together see it."""
-    baseline = SyntheticLog(seed=1, days=14, queries_per_day=600).table()
-    log = SyntheticLog(seed=2, start="2026-01-19", days=7, queries_per_day=600, drop=0.2).table()
-    day = np.repeat(np.arange(7), 600 * 12)
-    alone, remembered = [], []
-    for at in range(7):
-        today = log.filter(day == at)
-        alone.append(monitor(CONFIG, log=today, baseline=baseline))
-        remembered.append(monitor(CONFIG, log=today, baseline=baseline, history=tmp_path))
-    assert all(r.windows[0].trailing is None for r in alone)
+    size: dict[str, Any] = {"queries_per_day": 250, "items": 6}
+    baseline = SyntheticLog(seed=1, days=7, **size).table()
+    log = SyntheticLog(seed=2, start="2026-01-19", days=5, drop=0.3, **size).table()
+    days = [log.slice(at * 250 * 6, 250 * 6) for at in range(5)]
+    remembered = [monitor(CONFIG, log=today, baseline=baseline, history=tmp_path) for today in days]
+    assert monitor(CONFIG, log=days[-1], baseline=baseline).windows[0].trailing is None
     last = remembered[-1].windows[0].trailing
     together = monitor(CONFIG, log=log, baseline=baseline).windows[-1].trailing
     assert last is not None
@@ -120,7 +117,7 @@ def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_sequence_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
-    baseline = SyntheticLog(seed=1, days=7, queries_per_day=300).table()
+    baseline = SyntheticLog(seed=1, days=3, queries_per_day=300).table()
     config = {**CONFIG, "compare": {"correct": "sequence"}}
     looks = []
     for day in range(3):

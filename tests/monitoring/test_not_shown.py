@@ -13,7 +13,6 @@ import yaml
 from ltr_harness import evaluate
 from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import ConfigError, DataError, NotComparableError
-from ltr_harness.experiments.training.dask import local_cluster
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import columns_of
@@ -170,13 +169,3 @@ def test_other_denominators_are_not_compared(ltr: Any, tmp_path: Path) -> None:
     with pytest.raises(NotComparableError, match=r"has relevance\.missed = None, production 'count'"):
         monitor(SETTINGS, log=week, baseline=tmp_path / "before")
     assert monitor(blind, log=week[week.shown == 1], baseline=tmp_path / "before").verdict
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("default::ResourceWarning", "default::DeprecationWarning")  # the cluster's own
-def test_workers_see_what_this_process_sees() -> None:
-    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-    week = log(n=200).sort_values("query", kind="stable")
-    with local_cluster(2) as started:
-        across = monitor(SETTINGS, log=week, dask=started.client)
-    assert across.to_json() == monitor(SETTINGS, log=week).to_json()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
@@ -193,8 +194,10 @@ def test_ten_thousand_segments_are_no_trouble(query_table: Table, analyse: Analy
 
 
 def test_confirm_split_on_the_command_line(ltr: Any, tmp_path: Path) -> None:
-    config = Path(__file__).resolve().parents[2] / "configs" / "monitor_quickstart.yaml"
-    code, out, _ = ltr("monitor", config, "--confirm-split", "--json")
+    made = {"days": 4, "queries_per_day": 400}
+    before, now = made | {"seed": 1}, made | {"seed": 2, "slice_country": "D", "slice_noise": 5.0}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**CONFIG, "baseline": before, "log": now}))
+    code, out, _ = ltr("monitor", tmp_path / "m.yaml", "--confirm-split", "--json")
     assert code == 4
     found = json.loads(out)["slices"]
     assert [s["predicate"] for s in found] == ["country=D"]
