@@ -171,7 +171,7 @@ def _queries_of_week(query_table: QueryTable, draws: Any, night: int, country: A
 def test_a_metric_at_its_limit_rarely_alarms(
     logs: int, most: int, query_table: QueryTable, tmp_path: Path
 ) -> None:
-    # 13 tests at alpha .05 together: of 60 logs 3 on average, and more than 8 in 1 of 500; of 20 more than 4 in 1 of 400
+    # 13 tests at alpha .05 together: of 60 logs 3 on average, and more than 8 in 1 of 500; of 20 over 4 in 1 of 400
     assert false_alarms(query_table, logs, 1, tmp_path) <= most
 
 
