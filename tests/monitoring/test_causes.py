@@ -14,6 +14,7 @@ import pytest
 from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges, distances, psi, psi_threshold
@@ -189,24 +190,9 @@ def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Anal
     )  # the mean stands still, the values do not
 
 
-@pytest.mark.usefixtures("without_report")
-def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
-    from ltr_harness.workflow import run_experiment
-
-    trained = run_experiment(
-        {
-            "name": "trained",
-            "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 30}},
-            "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-            "stopping": {"metric": "ndcg@10", "max_rounds": 5},
-            "models": {
-                "trees": {"ranker": "lightgbm", "objective": "lambdarank"},
-                "best": {"ranker": "feature", "feature": "match_1"},
-            },
-        },
-        runs=tmp_path,
-    )
-    trees, other = (run for run in trained.runs)
+def test_the_models_gain_stands_beside_the_drift(feature_run: Run) -> None:
+    frozen = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
+    trees = next(run for run in find_runs(frozen) if run.record.model == "lgbm")
     table = trees.importance
     assert table is not None
     top = str(table.sort_values("gain")["feature"].iloc[-1])
@@ -218,7 +204,7 @@ def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
     assert found[top].gain_share == pytest.approx(table["gain"].max() / table["gain"].sum())
     assert np.isnan(found["f7"].gain_share)
     with pytest.raises(DataError, match="has no trees"):
-        monitor({**config, "drift": {"model": str(other.path)}}, log=log, baseline=log)
+        monitor({**config, "drift": {"model": str(feature_run.path)}}, log=log, baseline=log)
     plain = monitor({**config, "drift": {}}, log=log, baseline=log)
     assert plain.config_sha256 == monitor(config, log=log, baseline=log).config_sha256
 

@@ -19,7 +19,8 @@ import pyarrow.parquet as parquet
 import pytest
 import yaml
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, NotComparableError
+from ltr_harness.experiments.runs import Run
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema, load_monitor_config
 from ltr_harness.monitoring.page import MONITOR_SECTIONS, build_monitor_report, write_monitor_report
@@ -271,28 +272,14 @@ def test_what_is_no_stored_result_is_refused(
         stored_result(tmp_path, load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["mrr"]}))
 
 
-@pytest.mark.usefixtures("without_report")
-def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
-    from ltr_harness.errors import NotComparableError
-    from ltr_harness.workflow import run_experiment
-
-    found = run_experiment(
-        {
-            "name": "trained",
-            "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 300}},
-            "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-            "stopping": {"metric": "ndcg@10", "max_rounds": 5},
-            "models": {"best": {"ranker": "feature", "feature": "match_1"}},
-        },
-        runs=tmp_path,
-    )
-    run = found.runs[0].path
+def test_a_run_of_this_harness_is_a_baseline(feature_run: Run) -> None:
+    run = feature_run.path
     config = {"columns": {"query_id": "request_id", "rank": "position"}, "metrics": ["ndcg@10"]}
     log = SyntheticLog(days=1, queries_per_day=400)
     result = monitor(config, log=log, baseline=run)
     assert result.baseline_kind == "a run of this harness"
     assert result.changes[0].baseline.value == pytest.approx(
-        found.runs[0].record.metrics["ndcg@10"].mean, abs=1e-12
+        feature_run.record.metrics["ndcg@10"].mean, abs=1e-12
     )
     with pytest.raises(NotComparableError, match="measured on labels"):
         monitor({**config, "relevance": {"events": {"click": 1}}}, log=log, baseline=run)
