@@ -42,7 +42,7 @@ def differences(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("runs", [120, pytest.param(25_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [60, pytest.param(25_000, marks=pytest.mark.slow)])
 def test_p_interval_and_estimate_over_random_differences(runs: int) -> None:
     """In version 0.2, 54 of 1,000 pairs contradicted themselves."""
     rng = np.random.default_rng(runs)

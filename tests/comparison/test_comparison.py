@@ -630,10 +630,10 @@ class TestAllPairs:
             assert found == [order[:2], order[::2], order[1:]]
 
     @pytest.mark.long
-    def test_forty_models_at_another_metric(self) -> None:
-        result = compare(models(n=100, shifts=(0.0,) * 40), draws=1000)
+    def test_many_models_at_another_metric(self) -> None:
+        result = compare(models(n=100, shifts=(0.0,) * 12), metrics=["ndcg@10", "mrr@10"], draws=1000)
         pairs = result.all_pairs("mrr@10")
-        assert len(pairs) == 40 * 39 // 2
+        assert len(pairs) == 12 * 11 // 2
         assert {pair.verdict for pair in pairs} == {"not distinguishable"}
 
 
@@ -767,10 +767,9 @@ class TestUndefinedOnDifferentQueries:
         ]
 
     @pytest.mark.long
-    @pytest.mark.parametrize("seed", range(2))
-    def test_the_headline_never_contradicts_the_table(self, seed: int) -> None:
-        """60 comparisons of three models with holes wherever they fall."""
-        rng = np.random.default_rng(seed)
+    def test_the_headline_never_contradicts_the_table(self) -> None:
+        """30 comparisons of three models with holes wherever they fall."""
+        rng = np.random.default_rng(0)
         for _ in range(30):
             values = rng.normal(0.5, 0.1, (3, 30)) + rng.normal(0, 0.05, (3, 1))
             values[rng.random(values.shape) < rng.choice([0.0, 0.3, 0.6])] = np.nan

@@ -151,7 +151,7 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
     """Rare gains and small losses, mean 0, nine times: plain sign flips fail such gates in 17 to 40 %, and say so."""
     rng = np.random.default_rng(3)
     failed, plainly, warned = 0, 0, 0
-    for _ in range(25):
+    for _ in range(10):
         base = rng.uniform(0, 1, 100)
         models = {"old": base}
         for at in range(9):
@@ -166,7 +166,7 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
         if gate.failures(plain):
             plainly += 1
             warned += any(caution.kind == "lopsided" for caution in plain.cautions)
-    assert failed <= 3  # 5 % and two standard errors
+    assert failed <= 1  # 5 % and less than two standard errors
     assert warned >= 0.7 * plainly > 0
 
 
@@ -245,11 +245,6 @@ def passed_at_the_margin(world: str, n: int, samples: int) -> float:
     }[world]()
     base = rng.uniform(0.3, 0.7, n)
     return 1 - n_failed(f"mrr < baseline - {margin}", base, base + d) / samples
-
-
-@pytest.mark.long
-def test_at_the_margin_few_models_pass() -> None:
-    assert passed_at_the_margin("normal", 200, 100) <= 0.05
 
 
 @pytest.mark.slow

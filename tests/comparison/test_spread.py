@@ -65,7 +65,7 @@ def share_found(world: str, ratio: float, runs: int) -> tuple[int, float]:
 @pytest.mark.parametrize("world", ["normal", "exponential gains", "exponential losses"])
 @pytest.mark.long
 def test_the_plan_finds_the_difference_four_times_in_five(world: str) -> None:
-    assert abs(share_found(world, 0.2, 150)[1] - 0.8) < 0.12
+    assert abs(share_found(world, 0.2, 100)[1] - 0.8) < 0.12
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ltr_harness.comparison.stats.cluster_sums import (
     ClusterSums,
@@ -83,7 +82,7 @@ class TestSignFlip:
         assert float(sign_flip_p(d)) == 12 / 16
 
     @pytest.mark.long
-    @pytest.mark.parametrize("n", [2, 5, 16])
+    @pytest.mark.parametrize("n", [2, 5, 11])
     def test_exact_for_few(self, n: int) -> None:
         d = np.random.default_rng(n).normal(0.3, 1, n)
         oracle = stats.permutation_test(
@@ -101,7 +100,8 @@ class TestSignFlip:
     @pytest.mark.long
     def test_sampled_agrees_with_exact(self) -> None:
         d = np.random.default_rng(3).normal(0.4, 1, 17)
-        sums = np.array(list(product((1, -1), repeat=17))) @ d
+        signs = 1 - 2 * (np.arange(2**17)[:, None] >> np.arange(17) & 1)
+        sums = signs @ d
         exact = np.mean(np.abs(sums) >= abs(d.sum()) - 1e-9)
         assert abs(float(sign_flip_p(d, draws=200_000)) - exact) < 4 * np.sqrt(exact / 200_000)
 
@@ -152,25 +152,16 @@ class TestSignFlip:
 
     @pytest.mark.long
     def test_any_number_of_threads(self) -> None:
-        program = (
-            "import numpy as np\n"
-            "from ltr_harness.comparison.stats.cluster_sums import ClusterSums\n"
-            "from ltr_harness.comparison.stats.families import outcomes\n"
-            "from ltr_harness.comparison.stats.method import Method\n"
-            "from threadpoolctl import threadpool_info, threadpool_limits\n"
-            "rng = np.random.default_rng(0)\n"
-            "d = 1 / rng.integers(1, 12, (2000, 40)) - 1 / rng.integers(1, 12, (2000, 40))\n"
-            "for threads in 1, 2, 3:\n"
-            "    with threadpool_limits(threads):\n"
-            "        assert {pool['num_threads'] for pool in threadpool_info()} == {threads}\n"
-            "        for test in 'skew-adjusted', 'permutation':\n"
-            "            method = Method(test=test, draws=2000)\n"
-            "            print(outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf).p.tolist())\n"
-        )
-        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        lines = said.stdout.splitlines()
-        assert len(lines) == 6
-        assert len(set(lines)) == 2
+        rng = np.random.default_rng(0)
+        d = 1 / rng.integers(1, 12, (2000, 40)) - 1 / rng.integers(1, 12, (2000, 40))
+        found = set()
+        for threads in (1, 2, 3):
+            with threadpool_limits(threads, user_api="blas"):
+                pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+                assert {pool["num_threads"] for pool in pools} == {threads}
+                p = p_of(d, "skew-adjusted", draws=500), p_of(d, "permutation", draws=500)
+                found.add(np.stack(p).tobytes())
+        assert len(found) == 1
 
     @pytest.mark.long
     @examples(50)
@@ -230,7 +221,7 @@ class TestOthers:
 
     @pytest.mark.long
     @pytest.mark.parametrize("test", ALL_P)
-    @pytest.mark.parametrize("n", [1, 2, 30, 2000])
+    @pytest.mark.parametrize("n", [1, 2, 30, 500])
     def test_p_is_never_zero(self, test: object, n: int) -> None:
         d = np.full(n, 0.25) + np.arange(n) * 1e-6
         p = float(test(d))  # type: ignore[operator]
@@ -252,12 +243,11 @@ class TestLevel:
         return np.where(swap, one - other, other - one)
 
     @pytest.mark.long
-    @pytest.mark.parametrize("n", [50, 500])
-    @pytest.mark.parametrize("test", [sign_flip_p, paired_t_p])
-    def test_level(self, n: int, test: object) -> None:
+    @pytest.mark.parametrize("n", [50, 150])
+    def test_level(self, n: int) -> None:
         d = self.exchangeable(n, 2000, n)
-        p = test(d) if test is paired_t_p else sign_flip_p(d, draws=1_000)  # type: ignore[operator]
-        assert abs(np.mean(p < 0.05) - 0.05) < 0.015
+        for p in (paired_t_p(d), sign_flip_p(d, draws=1_000)):
+            assert abs(np.mean(p < 0.05) - 0.05) < 0.015
 
     @pytest.mark.slow
     @pytest.mark.parametrize("n", [50, 500])

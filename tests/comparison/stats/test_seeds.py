@@ -205,7 +205,7 @@ def test_what_p_interval_equivalence_and_detectable_say_is_one_thing() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seeds", [(2, 2), (3, 3), (2, 5), (5, 5), (2, 0), (3, 0)])
+@pytest.mark.parametrize("seeds", [(2, 2), (2, 5), (3, 0)])
 def test_new_seeds_and_queries_are_covered(seeds: tuple[int, int]) -> None:
     """Seeds matter three times as much as queries: the interval of the trained models holds 60 to 70 %."""
     of_methods, of_models = covers(seeds, 3.0, 0.3, 300)
