@@ -154,10 +154,10 @@ def test_more_points_than_anybody_compares(tmp_path: Path, changes: dict[str, An
 
 @pytest.mark.long
 def test_a_mistake_in_every_line_is_told_quickly(tmp_path: Path) -> None:
-    text = BASE + "".join(f"unknown{number}: 1\n" for number in range(2_000))
+    text = BASE + "".join(f"unknown{number}: 1\n" for number in range(600))
     found = refusal(tmp_path, text).splitlines()
     assert found[0].startswith("exp.yaml:5:1: unknown key 'unknown0' in the experiment; ")
-    assert found[-1] == "and 1,900 more problems"
+    assert found[-1] == "and 500 more problems"
     assert len(found) == 101
-    broken = "".join(f"key{number}: 1\n" for number in range(2_000)) + "x: [1\n"
-    assert "the '[' of line 2001 is not closed" in refusal(tmp_path, broken)
+    broken = "".join(f"key{number}: 1\n" for number in range(600)) + "x: [1\n"
+    assert "the '[' of line 601 is not closed" in refusal(tmp_path, broken)

@@ -70,9 +70,8 @@ def test_the_models_can_work_on_the_real_data(name: str, shared_data: Path) -> N
 
 
 def test_the_study_finds_that_copies_and_noise_can_go(tmp_path: Path) -> None:
-    result = run_experiment(
-        CONFIGS / "next-gain.yaml", runs=tmp_path, workers=1, overrides=["report.formats=[json]"]
-    )
+    small = ["report.formats=[json]", "stopping.max_rounds=10"]
+    result = run_experiment(CONFIGS / "next-gain.yaml", runs=tmp_path, workers=1, overrides=small)
     assert result.report is not None
     (gain,) = result.report.next_gains
     verdicts = {worth.groups[0]: worth.verdict for worth in gain.groups}
@@ -92,8 +91,8 @@ def test_the_quickstart_sorts_by_a_feature_that_exists() -> None:
 
 
 @cache
-def letor(features: tuple[int, ...], top: int, seed: int, n_queries: int = 12) -> str:
-    """A file of twelve queries; that of one number is the same in every test."""
+def letor(features: tuple[int, ...], top: int, seed: int, n_queries: int = 8) -> str:
+    """A file of eight queries; that of one number is the same in every test."""
     rng = np.random.default_rng(seed)
     row = "%d qid:%d " + " ".join(f"{feature}:%.3f" for feature in features) + "\n"
     lines = []

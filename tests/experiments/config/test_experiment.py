@@ -31,6 +31,7 @@ from ltr_harness.experiments.config.json_schema import json_schema
 from ltr_harness.experiments.config.yaml_tree import TRUTHS_MEANT, parse_yaml
 from ltr_harness.metrics import ERR, NDCG, parse_metric
 from ltr_harness.monitoring.config import MonitorConfig
+from tests.conftest import examples
 
 Write = Callable[..., Path]
 
@@ -286,6 +287,7 @@ params = st.recursive(
 
 
 @pytest.mark.long
+@examples(60)
 @given(st.dictionaries(values, params, max_size=4))
 def test_any_parameters_survive_the_way_through_yaml(given_params: dict[str, Any]) -> None:
     source = base(models={"trees": {"ranker": "lightgbm", "params": given_params}})

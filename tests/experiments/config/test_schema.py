@@ -20,10 +20,15 @@ from ltr_harness.models import table as rankers
 REFRESH = "python -m ltr_harness.experiments.config.json_schema > configs/schema.json"
 
 
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return json_schema()
+
+
 @pytest.mark.long
-def test_the_committed_schema_is_fresh(repository: Path) -> None:
+def test_the_committed_schema_is_fresh(repository: Path, schema: dict[str, Any]) -> None:
     committed = json.loads((repository / "configs" / "schema.json").read_text(encoding="utf-8"))
-    assert committed == json_schema(), f"configs/schema.json is stale; refresh it with: {REFRESH}"
+    assert committed == schema, f"configs/schema.json is stale; refresh it with: {REFRESH}"
 
 
 def configs() -> list[Path]:
@@ -34,8 +39,7 @@ def configs() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def validator() -> jsonschema.Draft202012Validator:
-    schema = json_schema()
+def validator(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -113,8 +117,7 @@ def test_a_file_that_extends_another_may_leave_out_anything(
 
 
 @pytest.mark.long
-def test_every_key_of_ours_and_of_readers_and_rankers_is_described() -> None:
-    schema = json_schema()
+def test_every_key_of_ours_and_of_readers_and_rankers_is_described(schema: dict[str, Any]) -> None:
     branches = [
         *schema["properties"]["data"]["allOf"],
         *schema["properties"]["models"]["additionalProperties"]["allOf"],

@@ -94,6 +94,7 @@ def test_a_frame_without_rows_has_no_scores(run: Run) -> None:
     assert run.score(rows_of(2)[FEATURES][:0]).shape == (0,)
 
 
+@pytest.mark.usefixtures("without_report")
 def test_a_feature_may_have_the_name_of_ids_elsewhere(tmp_path: Path) -> None:
     train, test = rows_of(1), rows_of(2)
     sets = [
