@@ -220,14 +220,13 @@ def percentile_ranks(scores: Any, sizes: list[int]) -> Any:
     [
         ("ranks", "log_loss"),
         ("ranks", "log_loss(temperature=0.2)"),
-        ("scores", "log_loss"),
         ("scores", "brier"),
     ],
 )
 def test_probabilities_choose_the_weights_by_what_is_reported(tmp_path: Path, how: Any, metric: str) -> None:
     """The weights are those twentieths whose blended scores have the best value, at the T that the blend has."""
     rng = np.random.default_rng(1)
-    sizes = rng.integers(4, 12, 90).tolist()
+    sizes = rng.integers(4, 12, 40).tolist()
     signal, one, two, chance = rng.normal(size=(4, sum(sizes)))
     # two views of what decides, each with noise of its own, and on other scales
     columns = np.stack([4 * (signal + 0.8 * one), signal + two, chance], axis=1).astype(np.float32)
@@ -361,7 +360,7 @@ def test_contents_that_are_none_are_refused(stored_model: Path, contents: dict[s
 
 def test_a_damaged_archive_is_refused_wherever_it_is_damaged(stored_model: Path) -> None:
     whole = stored_model.read_bytes()
-    for place in range(0, len(whole), 7):
+    for place in range(0, len(whole), 13):
         stored_model.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
             model = BlendModel.load(stored_model.parent)

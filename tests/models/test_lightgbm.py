@@ -23,22 +23,30 @@ from ltr_harness.models.ranker import Training
 NDCG10 = NDCG(k=10)
 SMALL = {"num_leaves": 7, "learning_rate": 0.2}
 SAMPLED = {**SMALL, "bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.6}
-DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
-    ("lambdarank", SMALL),
-    ("lambdarank", {**SAMPLED, "lambdarank_truncation_level": 5, "min_child_samples": 10}),
-    ("rank_xendcg", {**SMALL, "reg_lambda": 1.0}),
-    ("regression", SMALL),
+DEFINITIONS: list[tuple[str, dict[str, Any], bool]] = [
+    ("lambdarank", SMALL, False),
+    ("lambdarank", {**SAMPLED, "lambdarank_truncation_level": 5, "min_child_samples": 10}, True),
+    ("rank_xendcg", {**SMALL, "reg_lambda": 1.0}, True),
+    ("regression", SMALL, False),
 ]
+"""An objective, its parameters, and whether queries have weights."""
 
 
-def train_library(objective: str, params: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
-    """Ten lines of the library alone."""
+ALONE = {"metric": "None", "verbosity": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True}
+
+
+def library_data(train: Any) -> Any:
     rows = train.judgments.query_weights
     weight = None if rows is None else np.repeat(rows, train.groups.sizes)
-    data = lightgbm.Dataset(train.features, label=train.labels, group=train.groups.sizes, weight=weight)
-    own = {"objective": objective, "metric": "None", "seed": seed, "verbosity": -1, "num_threads": 1}
-    same = {"deterministic": True, "force_row_wise": True}
-    return lightgbm.train({**params, **own, **same}, data, num_boost_round=rounds)
+    return lightgbm.Dataset(
+        train.features, label=train.labels, group=train.groups.sizes, weight=weight, params=ALONE
+    )
+
+
+def train_library(objective: str, params: dict[str, Any], data: Any, seed: int, rounds: int) -> Any:
+    """The library alone."""
+    own = {"objective": objective, "seed": seed, **ALONE}
+    return lightgbm.train({**params, **own}, data, num_boost_round=rounds)
 
 
 def trees(booster: Any) -> str:
@@ -46,24 +54,23 @@ def trees(booster: Any) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("objective", "params"), DEFINITIONS)
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(("objective", "params", "weights"), DEFINITIONS)
 def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     objective: str, params: dict[str, Any], weights: bool, make_dataset: Any
 ) -> None:
     train, valid, test = (make_dataset(seed, weights=weights) for seed in (1, 2, 3))
-    rule = StoppingRule(NDCG10, patience=6, max_rounds=40)
+    rule = StoppingRule(NDCG10, patience=3, max_rounds=15)
     training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
     model = LightGBMRanker(objective=objective, params=params).fit(training)
-    booster = train_library(objective, params, train, seed=5, rounds=40)
+    booster = train_library(objective, params, library_data(train), seed=5, rounds=15)
     binding = bind(NDCG10, valid.judgments)
-    curve = [float(binding.means(booster.predict(valid.features, num_iteration=i))[0]) for i in range(1, 41)]
+    curve = [float(binding.means(booster.predict(valid.features, num_iteration=i))[0]) for i in range(1, 16)]
     best = int(np.argmax(curve[: model.rounds_trained])) + 1
     assert model.best_round == best
-    assert model.rounds_trained == min(best + 6, 40)
+    assert model.rounds_trained == min(best + 3, 15)
     ours = [point.value for point in model.history if point.metric == "ndcg@10"]
     np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
-    alone = train_library(objective, params, train, seed=5, rounds=best)
+    alone = train_library(objective, params, library_data(train), seed=5, rounds=best)
     assert trees(model.booster) == trees(alone)
     np.testing.assert_array_equal(
         model.score(test.features), booster.predict(test.features, num_iteration=best, raw_score=True)
@@ -74,7 +81,7 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
 def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
     train: Any, valid: Any, tmp_path: Path
 ) -> None:
-    rule = StoppingRule(NDCG10, patience=6, max_rounds=60)
+    rule = StoppingRule(NDCG10, patience=3, max_rounds=20)
     model = LightGBMRanker(params=SAMPLED).fit(
         Training(train=train, valid=valid, seed=1, metrics=(ERR(k=10, max_grade=4),), stopping=rule)
     )
@@ -192,9 +199,10 @@ def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
     shares = objective.startswith(("binary", "cross"))
     labels = np.minimum(train.labels, 1) if shares else train.labels + (not objective.startswith("lambda"))
     train = replace(train, judgments=replace(train.judgments, labels=labels))
-    base = trees(train_library(objective, SMALL, train, seed=1, rounds=5))
+    data = library_data(train)
+    base = trees(train_library(objective, SMALL, data, seed=1, rounds=2))
     for name, value in EXTREMES.items():
-        moves = trees(train_library(objective, {**SMALL, name: value}, train, seed=1, rounds=5)) != base
+        moves = trees(train_library(objective, {**SMALL, name: value}, data, seed=1, rounds=2)) != base
         text = problem_texts(LightGBMRanker(objective=objective, params={name: value}).check(facts())).get(
             f"params.{name}", ""
         )
@@ -371,20 +379,21 @@ def test_threads_really_move_what_is_said_to_be_moved_and_nothing_else_does(
     fields: dict[str, Any], make_dataset: Any
 ) -> None:
     # measured: should a release make these repeat on any number of threads, the caution is no longer due
-    data = make_dataset(5, n_queries=1000)
+    data = make_dataset(5, n_queries=300)
 
     def scores(threads: int) -> Any:
-        model = LightGBMRanker(**fields).fit(Training(train=data, seed=1, threads=threads, rounds=6))
+        model = LightGBMRanker(**fields).fit(Training(train=data, seed=1, threads=threads, rounds=4))
         return model.score(data.features)
 
     assert LightGBMRanker(**fields).threads_matter
-    np.testing.assert_array_equal(scores(2), scores(2))
-    assert not np.array_equal(scores(1), scores(2))
+    of_two = scores(2)
+    np.testing.assert_array_equal(scores(2), of_two)
+    assert not np.array_equal(scores(1), of_two)
 
 
 @pytest.mark.long
 def test_bagging_by_query_repeats_with_one_thread(make_dataset: Any) -> None:
-    data = make_dataset(5, n_queries=400)
+    data = make_dataset(5)
     ranker = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})
     first, second = (ranker.fit(Training(train=data, seed=1, threads=1, rounds=5)) for _ in range(2))
     np.testing.assert_array_equal(first.score(data.features), second.score(data.features))
@@ -422,12 +431,12 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.skipif(lightgbm.__version__.startswith("4.3."), reason="4.3 prints while it loads")
 def test_threads_that_load_models_leave_what_is_printed(train: Any, tmp_path: Path) -> None:
     """A web server's threads load models at once; what the process prints afterwards must not be lost."""
-    LightGBMRanker(params=SMALL).fit(Training(train=train, rounds=2)).save(tmp_path)
+    LightGBMRanker(objective="regression").fit(Training(train=train, rounds=2)).save(tmp_path)
     stream, interval = sys.stdout, sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(LightGBMModel.load, [tmp_path] * 200))
+            list(pool.map(LightGBMModel.load, [tmp_path] * 60))
         assert sys.stdout is stream
     finally:
         sys.setswitchinterval(interval)
@@ -436,28 +445,15 @@ def test_threads_that_load_models_leave_what_is_printed(train: Any, tmp_path: Pa
 
 @pytest.mark.long
 def test_real_data_trains_as_the_library_alone_does(shared_data: Path) -> None:
-    from ltr_harness.data.dataset import RankingDataset
-    from ltr_harness.data.judgments import Judgments
-    from ltr_harness.data.queries import QueryGroups
+    from ltr_harness.data.readers.lightgbm import LightGbm
 
     folder = shared_data / "lightgbm_lambdarank"
-    splits = {}
-    for name in ("train", "test"):
-        rows = [line.split() for line in (folder / f"rank.{name}").read_text().splitlines()]
-        X = np.zeros((len(rows), 301), dtype=np.float32)
-        for i, row in enumerate(rows):
-            for pair in row[1:]:
-                column, value = pair.split(":")
-                X[i, int(column)] = float(value)
-        sizes = [int(line) for line in (folder / f"rank.{name}.query").read_text().split()]
-        labels = [float(row[0]) for row in rows]
-        names = tuple(str(i) for i in range(X.shape[1]))
-        splits[name] = RankingDataset(X, Judgments.checked(labels, QueryGroups.from_sizes(sizes)), names)
-    rule = StoppingRule(NDCG10, patience=10, max_rounds=60)
+    train, test = (LightGbm(n_features=301).read([f"rank.{name}"], folder) for name in ("train", "test"))
+    rule = StoppingRule(NDCG10, patience=3, max_rounds=12)
     params = {"num_leaves": 15, "learning_rate": 0.1}
-    training = Training(train=splits["train"], valid=splits["test"], seed=1, stopping=rule)
+    training = Training(train=train, valid=test, seed=1, stopping=rule)
     model = LightGBMRanker(params=params).fit(training)
     assert trees(model.booster) == trees(
-        train_library("lambdarank", params, splits["train"], seed=1, rounds=model.best_round or 0)
+        train_library("lambdarank", params, library_data(train), seed=1, rounds=model.best_round or 0)
     )
     assert model.history[(model.best_round or 0) - 1].value > 0.6

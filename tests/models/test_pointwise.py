@@ -21,7 +21,7 @@ from ltr_harness.models.presets import PRESETS, SPACES
 from ltr_harness.models.ranker import Training, TrainingFacts
 from ltr_harness.models.table import catalog
 
-RULE = StoppingRule(NDCG(k=10), patience=4, max_rounds=12)
+RULE = StoppingRule(NDCG(k=10), patience=2, max_rounds=6)
 SHARES = {"cross_entropy", "cross_entropy_lambda", "reg:logistic", "CrossEntropy"}
 POSITIVE = {"gamma", "reg:gamma", "RMSPE"}
 COUNTS = {"poisson", "tweedie", "count:poisson", "reg:tweedie", "Poisson", "Tweedie:variance_power=1.5"}
@@ -143,15 +143,15 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
     assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
     rule = replace(RULE, metric=metric)
     model = ranker.fit(Training(train=train, valid=valid, stopping=rule, metrics=(metric,)))
-    _, scores = train_library(library, objective, train, 12)
+    _, scores = train_library(library, objective, train, RULE.max_rounds)
     # it stops where our metric of the grades is best, evaluated on the margin of each stage
     binding = bind([metric], valid.judgments)
-    curve = [float(binding.means(scores(valid.features, n))[0]) for n in range(1, 13)]
     seen = [point.value for point in model.history]  # to where patience runs out
-    assert seen == pytest.approx(curve[: len(seen)], abs=1e-12)
+    curve = [float(binding.means(scores(valid.features, n))[0]) for n in range(1, len(seen) + 1)]
+    assert seen == pytest.approx(curve, abs=1e-12)
     best = max(seen) if metric.higher_is_better else min(seen)
     assert model.best_round == 1 + seen.index(best)
-    assert len(seen) == min(model.best_round + RULE.patience, 12)
+    assert len(seen) == min(model.best_round + RULE.patience, RULE.max_rounds)
     assert np.ptp(model.score(valid.features)) > 0
     np.testing.assert_array_equal(model.score(valid.features), scores(valid.features, model.best_round))
     theirs, _ = train_library(library, objective, train, model.best_round)
@@ -160,8 +160,8 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
     model.save(tmp_path)
     loaded = catalog.load(library).load(tmp_path)
     np.testing.assert_array_equal(loaded.score(valid.features), model.score(valid.features))
-    shares = loaded.contributions(valid.features)
-    np.testing.assert_allclose(shares.sum(axis=1), model.score(valid.features), atol=2e-5)
+    shares = loaded.contributions(valid.features[:20])
+    np.testing.assert_allclose(shares.sum(axis=1), model.score(valid.features[:20]), atol=2e-5)
 
 
 @each

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,44 +49,9 @@ def test_every_file_that_defines_a_ranker_is_in_the_table() -> None:
                 assert target in RANKERS.values(), f'add to RANKERS: "{file.stem}": "{target}"'
 
 
-@pytest.mark.long
-def test_naming_the_rankers_imports_no_library() -> None:
-    code = (
-        "import sys; from ltr_harness.models.table import catalog; [catalog.load(name) for name in catalog.names()];"
-        "print([name for name in ('lightgbm', 'xgboost', 'pandas') if name in sys.modules])"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
-    )
-
-
 def test_an_unknown_ranker_is_an_error() -> None:
     with pytest.raises(RankerError, match=r"unknown ranker 'lightgmb'; did you mean 'lightgbm'\?"):
         catalog.load("lightgmb", RankerError)
-
-
-@pytest.mark.long
-@every_ranker
-def test_trains_scores_saves_and_loads(
-    name: str, fields: dict[str, Any], train: Any, valid: Any, test: Any, tmp_path: Path
-) -> None:
-    ranker = catalog.load(name)(**fields)
-    training = Training(
-        train=train, valid=valid, seed=3, stopping=StoppingRule(NDCG(k=10), patience=5, max_rounds=30)
-    )
-    model = ranker.fit(training)
-    scores = model.score(test.features)
-    assert scores.dtype == np.float64
-    assert scores.shape == (test.n_rows,)
-    assert np.ptp(scores) > 0
-    file = model.save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [file]
-    loaded = ranker.load(tmp_path, threads=1)
-    np.testing.assert_array_equal(loaded.score(test.features), scores)
-    assert loaded.best_round == model.best_round
-    np.testing.assert_array_equal(ranker.fit(training).score(test.features), scores)
-    assert model.score(test.features[:0]).shape == (0,)
 
 
 @every_ranker

@@ -30,11 +30,12 @@ from ltr_harness.models.trees.verification import export_model
 from ltr_harness.models.xgboost import XGBoostRanker
 
 N_FEATURES = 30
+N_ROWS = 300
 
 
 def rows(seed: int) -> NDArray[np.float32]:
     draw = np.random.default_rng(seed)
-    dense = np.zeros((1000, N_FEATURES), dtype=np.float32)
+    dense = np.zeros((N_ROWS, N_FEATURES), dtype=np.float32)
     is_filled = draw.random(dense.shape) < 0.1
     dense[is_filled] = draw.normal(1, 1, size=is_filled.sum())
     dense[draw.random(dense.shape) < 0.01] = np.nan
@@ -44,9 +45,9 @@ def rows(seed: int) -> NDArray[np.float32]:
 def dataset(seed: int, make: Any = np.asarray, **given: Any) -> RankingDataset:
     dense, draw = rows(seed), np.random.default_rng(seed + 100)
     # 0 is worth more than half of the values: whoever takes it for missing learns something else
-    worth = np.nan_to_num(dense[:, :10], nan=-1.0).sum(axis=1) + draw.normal(0, 0.5, size=1000)
+    worth = np.nan_to_num(dense[:, :10], nan=-1.0).sum(axis=1) + draw.normal(0, 0.5, size=N_ROWS)
     labels = np.clip(np.round(worth), 0, 3)
-    return from_arrays(make(dense), labels, group_sizes=[20] * 50, **given)
+    return from_arrays(make(dense), labels, group_sizes=[20] * (N_ROWS // 20), **given)
 
 
 def trained(
@@ -54,13 +55,13 @@ def trained(
 ) -> tuple[bytes, NDArray[np.float64]]:
     """Return the model's file and its scores of the validation rows."""
     valid = dataset(2, make)
-    training = Training(train=dataset(1, make, **given), valid=valid, seed=1, threads=1, rounds=10)
+    training = Training(train=dataset(1, make, **given), valid=valid, seed=1, threads=1, rounds=5)
     model = ranker.fit_to(training)
     folder.mkdir()
     return (folder / model.save(folder)).read_bytes(), model.score_split(valid)
 
 
-WEIGHTS = np.random.default_rng(5).random(1000)
+WEIGHTS = np.random.default_rng(5).random(N_ROWS)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ WEIGHTS = np.random.default_rng(5).random(1000)
         (XGBoostRanker(exclude=(1, 7)), {}),
         (XGBoostRanker(params={"tree_method": "exact"}), {}),
         (XGBoostRanker(objective="reg:squarederror", monotone={"3": 1}), {}),
-        (XGBoostRanker(position_bias=True), {"positions": np.tile(np.arange(20), 50)}),
+        (XGBoostRanker(position_bias=True), {"positions": np.tile(np.arange(20), N_ROWS // 20)}),
     ],
     ids=repr,
 )
@@ -96,7 +97,7 @@ def test_xgboost_alone_would_take_what_is_not_stored_for_missing() -> None:
     import xgboost
 
     valid = dataset(2, csr_matrix)
-    model = XGBoostRanker().fit_to(Training(train=dataset(1, csr_matrix), seed=1, threads=1, rounds=10))
+    model = XGBoostRanker().fit_to(Training(train=dataset(1, csr_matrix), seed=1, threads=1, rounds=5))
     assert isinstance(valid.features, SparseFeatures)
     of_matrix = model.booster.predict(  # type: ignore[attr-defined]
         xgboost.DMatrix(valid.features.csr), output_margin=True, validate_features=False
@@ -111,9 +112,9 @@ def test_rankers_that_take_arrays_are_given_arrays(ranker: Any, monkeypatch: pyt
         for make in (np.asarray, csr_matrix)
     ]
     np.testing.assert_array_equal(scores[0], scores[1])
-    monkeypatch.setenv(VARIABLE, "50kB")
+    monkeypatch.setenv(VARIABLE, "20kB")
     with pytest.raises(
-        DataError, match="a sparse matrix of 1,000 rows and 30 columns becomes dense, which takes 120"
+        DataError, match=r"a sparse matrix of 300 rows and 30 columns becomes dense, which takes 36\.0 kB"
     ):
         ranker.fit_to(Training(train=dataset(1, csr_matrix)))
 
@@ -124,7 +125,7 @@ def config_of(make: Any, *rankers: str) -> dict[str, Any]:
         "name": "sparse",
         "data": {"train": dataset(1, make), "valid": dataset(2, make), "test": dataset(3, make)},
         "metrics": {"primary": "ndcg@10"},
-        "stopping": {"metric": "ndcg@10", "patience": 5, "max_rounds": 15},
+        "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
         "models": {name: {"ranker": name, **options.get(name, {})} for name in rankers},
         "seeds": [1],
     }
@@ -157,7 +158,7 @@ def test_exports_are_verified_on_what_the_data_mean(ranker: BoostedRanker, tmp_p
     found = []
     for make in (np.asarray, csr_matrix):
         data = dataset(1, make)
-        model = ranker.fit_to(Training(train=data, seed=1, threads=1, rounds=10))
+        model = ranker.fit_to(Training(train=data, seed=1, threads=1, rounds=5))
         found.append(export_model(model, data, NDCG(k=10), Dump(), tmp_path / make.__name__))
     assert found[0] == found[1]
     assert found[0].n_missing == np.isnan(rows(1)).sum()
@@ -173,9 +174,9 @@ def test_memory_is_that_of_the_values_that_lightgbm_bins() -> None:
     for names, n_binned in (("l", N_STORED), ("x", N_CELLS), ("lx", N_STORED + N_CELLS)):
         models = {name: of_models[name] for name in names}
         job: Any = SimpleNamespace(experiment=SimpleNamespace(models=models), folds=[fold], workers=1)
-        plain_matrix = 8 * 1000 * N_FEATURES if "x" in names else 0
+        plain_matrix = 8 * N_ROWS * N_FEATURES if "x" in names else 0
         assert memory_estimate(job).own == 300e6 + 1.3 * (n_binned + plain_matrix)
         assert memory_estimate(job).mapped == sum(split.features.nbytes for split in splits.values())
 
 
-N_STORED, N_CELLS = sum(np.count_nonzero(rows(seed)) for seed in (1, 2)), 2 * 1000 * N_FEATURES
+N_STORED, N_CELLS = sum(np.count_nonzero(rows(seed)) for seed in (1, 2)), 2 * N_ROWS * N_FEATURES
