@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring.page import build_monitor_report
-from ltr_harness.monitoring.result import MonitorResult, SearchedColumn
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.report.blocks import Details, Paragraph, Table
 
 Table_ = Callable[..., pd.DataFrame]
@@ -106,7 +106,10 @@ def test_small_segments_of_a_short_period_are_searched(query_table: Table_, anal
         sides.append(query_table(values, segments={"country": country}, prefix=prefix))
     found = analyse(*sides)
     assert [s.predicate for s in found.slices] == ["country=C"]
-    assert found.searched == (SearchedColumn("country", 8, 8, 20),)
+    # field by field: from Python 3.13 on, classes with the same NaN, as in lowest_mean, are no longer equal
+    (column,) = found.searched
+    assert (column.column, column.n_values, column.n_searched, column.least) == ("country", 8, 8, 20)
+    assert column.lowest == ""
 
 
 def test_segments_too_small_to_search_are_counted_and_the_worst_is_named(
