@@ -31,6 +31,16 @@ def examples(most: int, **more: Any) -> hypothesis.settings:
     return hypothesis.settings(max_examples=round(share * most), **more)
 
 
+@contextmanager
+def named_case(case: object) -> Iterator[None]:
+    """Name the case that fails, in a test of many: each would take longer to set up than to run."""
+    try:
+        yield
+    except Exception as problem:
+        problem.add_note(f"in case {case}")
+        raise
+
+
 # What 7,000 tests import and make stays, and hardly anything is garbage: searched as often as Python does by default,
 # it takes a tenth of a session.
 gc.set_threshold(50_000, 20, 100)

@@ -275,7 +275,7 @@ class MetricSuite:
             group_sizes=queries.sizes,
             metrics=metrics,
             document_ids=queries.documents,
-            subtopics=queries.subtopics,
+            subtopics=queries.subtopics if any(metric.uses_subtopics for metric in metrics) else None,
         )
         return [evaluation[metric].per_query for metric in metrics]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import threading
 from typing import Any
 
@@ -510,19 +508,6 @@ def test_five_million_queries_of_one_row() -> None:
     )
     assert ev.means == {"ndcg@10": 1.0, "map@10": 1.0, "mrr": 1.0}
     assert ev["mrr"].n_undefined == int((labels == 0).sum())
-
-
-@pytest.mark.long
-def test_evaluating_imports_no_booster_and_no_table_library() -> None:
-    program = (
-        "import sys\n"
-        "from ltr_harness import evaluate\n"
-        "evaluate([1, 0], [1.0, 0.0], group_sizes=[2], metrics=['ndcg@10'])\n"
-        "heavy = {'lightgbm', 'xgboost', 'pandas', 'pyarrow', 'altair', 'pydantic', 'scipy.stats'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 def test_what_a_mask_hides_is_no_value() -> None:

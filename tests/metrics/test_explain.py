@@ -143,7 +143,7 @@ def test_what_the_sum_is_divided_by(name: str, said: str) -> None:
 def test_it_adds_up_whatever_ties(name: str) -> None:
     rng = np.random.default_rng(3)
     metric = parse_metric(name)
-    for size in (2, 3, 5, 9, 30):
+    for size in (2, 9, 30):
         labels = rng.integers(0, 4, size)
         scores = rng.integers(0, rng.integers(1, 6), size)
         listed = rng.random(size) < 0.8
@@ -166,6 +166,7 @@ def test_it_adds_up_whatever_ties(name: str) -> None:
                 assert total / by == pytest.approx(explanation.value, abs=2e-4)
 
 
+@pytest.mark.usefixtures("_without_other_tools")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_query_of_which_nothing_was_retrieved(name: str) -> None:
     nothing = [False] * 6

@@ -8,230 +8,81 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ltr_harness.metrics import NDCG, Metric, Precision, function_metric
+from ltr_harness.metrics import NDCG, Metric, Precision, function_metric, parse_metric
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.testing import MetricSuite
+from tests.conftest import named_case
 
 
 class TestNDCG(MetricSuite):
     metric = "ndcg@5"
 
 
-class TestNDCGLinear(MetricSuite):
-    metric = "ndcg(gain=linear)"
-    grades = (0, 0, 0.5, 1.25, 7)
-
-
-class TestNDCGOfFractions(MetricSuite):
-    metric = "ndcg(gain=exp_real)@5"
-    grades = (0, 0, 0.5, 1.25, 7)
-
-
-class TestCG(MetricSuite):
-    metric = "cg@5"
-    never_falls_with_k = True
-
-
-class TestDCG(MetricSuite):
-    metric = "dcg@5"
-    never_falls_with_k = True
-
-
-class TestERR(MetricSuite):
-    metric = "err(max_grade=4)@5"
-    never_falls_with_k = True
-
-
-class TestERROfProbabilities(MetricSuite):
-    metric = "err(stop=label)@5"
-    grades = (0, 0, 0.25, 0.75, 1)
-    never_falls_with_k = True
-
-
-class TestNERR(MetricSuite):
-    metric = "nerr(max_grade=4,stop=linear)@5"
-
-
-class TestERRWithAnotherUtility(MetricSuite):
-    metric = "err(discount=log2,max_grade=4)@5"
-    never_falls_with_k = True
-
-
-class TestPFound(MetricSuite):
-    metric = "pfound(max_grade=4)@5"
-    never_falls_with_k = True
-
-
-class TestRBP(MetricSuite):
-    metric = "rbp(p=0.8)@5"
-    never_falls_with_k = True
-
-
-class TestRBPGraded(MetricSuite):
-    metric = "rbp(graded=true,max_grade=4,p=0.95)"
-    never_falls_with_k = True
-
-
-class TestRBPResidual(MetricSuite):
-    metric = "rbp_residual(p=0.8)@5"
-    ideal_is_best = False
-
-
-class TestQ(MetricSuite):
-    metric = "q@5"
-
-
-class TestMRR(MetricSuite):
-    metric = "mrr@5"
-    never_falls_with_k = True
-
-
-class TestMAP(MetricSuite):
-    metric = "map@5"
-
-
-class TestMAPTotal(MetricSuite):
-    metric = "map(denominator=total)@5"
-    never_falls_with_k = True
-
-
-class TestPrecision(MetricSuite):
-    metric = "precision@5"
-    settles_with_k = False
-
-
-class TestPrecisionOfShortLists(MetricSuite):
-    metric = "precision(denominator=min_kn)@5"
-
-
-class TestRecall(MetricSuite):
-    metric = "recall@5"
-    never_falls_with_k = True
-
-
-class TestF1(MetricSuite):
-    metric = "f1@5"
-    settles_with_k = False
-
-
-class TestSuccess(MetricSuite):
-    metric = "success@2"
-    never_falls_with_k = True
-
-
-class TestRPrec(MetricSuite):
-    metric = "rprec"
-
-
-class TestBPref(MetricSuite):
-    metric = "bpref"
-
-
-class TestKendallTauDistance(MetricSuite):
-    metric = "kendall_tau_distance"
-
-
-class TestKendallTauDistanceNormalized(MetricSuite):
-    metric = "kendall_tau_distance(normalized=true)"
-
-
-class TestTauAP(MetricSuite):
-    metric = "tau_ap"
-
-
-class TestTauAPLabels(MetricSuite):
-    metric = "tau_ap(walk=labels)"
-
-
-class TestSpearman(MetricSuite):
-    metric = "spearman"
-
-
-class TestGAUC(MetricSuite):
-    metric = "gauc"
-
-
-class TestGAUCFromAGradeOn(MetricSuite):
-    metric = "gauc(relevant=2)"
-
-
-class TestMeanLabel(MetricSuite):
-    metric = "mean_label@5"
-    grades = (0, -0.03, 0.01, 0.25, -0.5)
-    needs_relevant = False
-
-
-class TestMeanLabelSpread(MetricSuite):
-    metric = "mean_label(minus=bottom)@5"
-    grades = (0, -3, 1.5, 250, -0.5)
-    needs_relevant = False
-    top_only = False
-
-
-class TestLogLoss(MetricSuite):
-    metric = "log_loss"
-    only_order_matters = False
-    ideal_is_best = False
-    ties_matter = False
-
-
-class TestBrier(MetricSuite):
-    metric = "brier(temperature=0.5)"
-    only_order_matters = False
-    ideal_is_best = False
-    ties_matter = False
-
-
-class TestSpearmanOfReturns(MetricSuite):
-    metric = "spearman"
-    grades = (0, -0.03, 0.01, 0.25, -0.5)
-
-
-class TestGAUCOfReturns(MetricSuite):
-    metric = "gauc(relevant=0.1)"
-    grades = (0, -0.03, 0.01, 0.25, -0.5)
-
-
-class TestAlphaNDCG(MetricSuite):
-    metric = "alpha_ndcg@5"
-    ideal_is_best = False
-
-
-class TestAlphaNDCGOnceOnly(MetricSuite):
-    metric = "alpha_ndcg(alpha=1,relevant=2)"
-    ideal_is_best = False
-
-
-class TestERRIA(MetricSuite):
-    metric = "err_ia(max_grade=4)@5"
-    ideal_is_best = False
-    never_falls_with_k = True
-
-
-class TestERRIANormalized(MetricSuite):
-    metric = "err_ia(as=ndeval,ties=expected)@5"
-    ideal_is_best = False
-    settles_with_k = False
-
-
-class TestJudged(MetricSuite):
-    metric = "judged@5"
-    ideal_is_best = False
-    needs_relevant = False
-
-
-class TestNRelevant(MetricSuite):
-    metric = "n_relevant"
-    ideal_is_best = False
-    needs_relevant = False
-
-
-class TestOrderByDocumentId(MetricSuite):
-    metric = "ndcg(ties=id)@5"
-
-
-class TestWorstOrder(MetricSuite):
-    metric = "map(ties=worst)@5"
+FRACTIONS = (0, 0, 0.5, 1.25, 7)
+RETURNS = (0, -0.03, 0.01, 0.25, -0.5)
+RISES = {"never_falls_with_k": True}
+HAS_NO_IDEAL = {"ideal_is_best": False}
+OF_SIZES = {"only_order_matters": False, "ideal_is_best": False, "ties_matter": False}
+
+FACTS: list[tuple[str, dict[str, Any]]] = [
+    ("ndcg(gain=linear)", {"grades": FRACTIONS}),
+    ("ndcg(gain=exp_real)@5", {"grades": FRACTIONS}),
+    ("cg@5", RISES),
+    ("dcg@5", RISES),
+    ("err(max_grade=4)@5", RISES),
+    ("err(stop=label)@5", {"grades": (0, 0, 0.25, 0.75, 1), "never_falls_with_k": True}),
+    ("nerr(max_grade=4,stop=linear)@5", {}),
+    ("err(discount=log2,max_grade=4)@5", RISES),
+    ("pfound(max_grade=4)@5", RISES),
+    ("rbp(p=0.8)@5", RISES),
+    ("rbp(graded=true,max_grade=4,p=0.95)", RISES),
+    ("rbp_residual(p=0.8)@5", HAS_NO_IDEAL),
+    ("q@5", {}),
+    ("mrr@5", RISES),
+    ("map@5", {}),
+    ("map(denominator=total)@5", RISES),
+    ("precision@5", {"settles_with_k": False}),
+    ("precision(denominator=min_kn)@5", {}),
+    ("recall@5", RISES),
+    ("f1@5", {"settles_with_k": False}),
+    ("success@2", RISES),
+    ("rprec", {}),
+    ("bpref", {}),
+    ("kendall_tau_distance", {}),
+    ("kendall_tau_distance(normalized=true)", {}),
+    ("tau_ap", {}),
+    ("tau_ap(walk=labels)", {}),
+    ("spearman", {}),
+    ("gauc", {}),
+    ("gauc(relevant=2)", {}),
+    ("mean_label@5", {"grades": RETURNS, "needs_relevant": False}),
+    (
+        "mean_label(minus=bottom)@5",
+        {"grades": (0, -3, 1.5, 250, -0.5), "needs_relevant": False, "top_only": False},
+    ),
+    ("log_loss", OF_SIZES),
+    ("brier(temperature=0.5)", OF_SIZES),
+    ("spearman", {"grades": RETURNS}),
+    ("gauc(relevant=0.1)", {"grades": RETURNS}),
+    ("alpha_ndcg@5", HAS_NO_IDEAL),
+    ("alpha_ndcg(alpha=1,relevant=2)", HAS_NO_IDEAL),
+    ("err_ia(max_grade=4)@5", {"ideal_is_best": False, "never_falls_with_k": True}),
+    ("err_ia(as=ndeval,ties=expected)@5", {"ideal_is_best": False, "settles_with_k": False}),
+    ("judged@5", {"ideal_is_best": False, "needs_relevant": False}),
+    ("n_relevant", {"ideal_is_best": False, "needs_relevant": False}),
+    ("ndcg(ties=id)@5", {}),
+    ("map(ties=worst)@5", {}),
+]
+"""Metrics, and what of the suite does not hold for them."""
+
+
+@pytest.mark.parametrize(("metric", "facts"), FACTS, ids=[metric for metric, _ in FACTS])
+def test_every_test_of_the_suite(metric: str, facts: dict[str, Any]) -> None:
+    suite = type("Suite", (MetricSuite,), {"metric": metric, **facts})()
+    for name in dir(suite):
+        if name.startswith("test_"):
+            with named_case(name):
+                getattr(suite, name)()
 
 
 def label_on_top(labels: Any, scores: Any) -> float:
@@ -242,12 +93,8 @@ class TestFunction(MetricSuite):
     metric = function_metric(label_on_top, higher_is_better=True)
 
 
-def test_every_metric_of_the_table_has_a_class_here() -> None:
-    suites = [
-        value for value in globals().values() if isinstance(value, type) and issubclass(value, MetricSuite)
-    ]
-    tested = {suite().made().name for suite in suites if suite is not MetricSuite}
-    assert set(METRICS) <= tested
+def test_every_metric_of_the_table_stands_here() -> None:
+    assert set(METRICS) == {parse_metric(metric).name for metric, _ in FACTS} | {TestNDCG().made().name}
 
 
 # The suite must fail on a metric that is wrong in the way each test is about.

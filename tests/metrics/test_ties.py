@@ -17,6 +17,7 @@ import pytest
 
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.ranking import Ties
 from ltr_harness.metrics.table import METRICS, catalog
 
 # Each plain definition reads labels in rank order, the rows that have no rank, and the cutoff (None: all).
@@ -266,6 +267,8 @@ def test_every_metric_of_the_table_has_a_plain_definition() -> None:
 UNORDERED = ("judged", "err_ia(max_grade=4)", "alpha_ndcg")
 """No order by label is the worst or the best."""
 
+ORDERED = [name for name in PLAIN if name not in UNORDERED]
+
 
 def orders(labels: Sequence[float], scores: Sequence[float]) -> list[list[float]]:
     """Labels in rank order, for every order of equally scored rows that can be told apart.
@@ -296,7 +299,7 @@ def small_cases(count: int) -> list[tuple[list[float], list[float]]]:
     return cases
 
 
-CASES = small_cases(40)
+CASES = small_cases(25)
 
 
 @functools.cache
@@ -334,71 +337,78 @@ def evaluate_cases(
     return [evaluation[metric].per_query for metric in metrics]
 
 
+def with_ties(name: str, ties: Ties) -> Metric:
+    return replace(metric_at(name, 3), ties=ties)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", PLAIN)
-def test_expected_ties_are_the_mean_over_all_orders(name: str) -> None:
-    cutoffs = (None, 1, 2, 3, 5, 9) if parse_metric(name).takes_cutoff else (None,)
-    at_cutoffs = evaluate_cases([metric_at(name, k) for k in cutoffs], CASES)
-    for k, values in zip(cutoffs, at_cutoffs, strict=True):
+def test_expected_ties_are_the_mean_over_all_orders() -> None:
+    at_cutoffs = [
+        (name, k)
+        for name in PLAIN
+        for k in ((None, 1, 2, 3, 5, 9) if parse_metric(name).takes_cutoff else (None,))
+    ]
+    found = evaluate_cases([metric_at(name, k) for name, k in at_cutoffs], CASES)
+    for (name, k), values in zip(at_cutoffs, found, strict=True):
         expected = [
             math.fsum(of_orders) / len(of_orders)
             for case in orders_of_cases()
             for of_orders in [[PLAIN[name](order, k) for order in case]]
         ]
-        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"at {k}")
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"{name} at {k}")
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
-def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
-    both = evaluate_cases([replace(metric_at(name, 3), ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
-    for values, sign in zip(both, (1, -1), strict=True):
+def test_worst_and_best_put_low_or_high_labels_first() -> None:
+    rules: tuple[tuple[Ties, int], ...] = (("worst", 1), ("best", -1))
+    for rule, sign in rules:
         by_rule = [
             [g for _, g in sorted(zip(scores, labels, strict=True), key=lambda row: (-row[0], sign * row[1]))]
             for labels, scores in CASES
         ]
-        expected = [PLAIN[name](order, 3) for order in by_rule]
-        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+        found = evaluate_cases([with_ties(name, rule) for name in ORDERED], CASES)
+        for name, values in zip(ORDERED, found, strict=True):
+            expected = [PLAIN[name](order, 3) for order in by_rule]
+            np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
-def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> None:
-    metric = metric_at(name, 3)
-    worst, best = evaluate_cases([replace(metric, ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
-    low, high = np.minimum(worst, best), np.maximum(worst, best)
-    for query, case in enumerate(orders_of_cases()):
-        values = [PLAIN[name](order, 3) for order in case]
-        assert low[query] == pytest.approx(min(values), abs=1e-12, nan_ok=True)
-        assert high[query] == pytest.approx(max(values), abs=1e-12, nan_ok=True)
+def test_no_order_of_ties_leaves_the_interval_of_worst_and_best() -> None:
+    worst, best = (
+        evaluate_cases([with_ties(name, rule) for name in ORDERED], CASES) for rule in ("worst", "best")
+    )
+    for name, *ends in zip(ORDERED, worst, best, strict=True):
+        of_orders = [[PLAIN[name](order, 3) for order in case] for case in orders_of_cases()]
+        for end, expected in (
+            (np.minimum(*ends), map(min, of_orders)),
+            (np.maximum(*ends), map(max, of_orders)),
+        ):
+            np.testing.assert_allclose(end, list(expected), rtol=0, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_stable_keeps_row_order(name: str) -> None:
-    expected = [
-        PLAIN[name]([labels[row] for row in sorted(range(len(labels)), key=lambda row: -scores[row])], 3)
+def test_stable_keeps_row_order() -> None:
+    in_order = [
+        [labels[row] for row in sorted(range(len(labels)), key=lambda row: -scores[row])]
         for labels, scores in CASES
     ]
-    (values,) = evaluate_cases([replace(metric_at(name, 3), ties="stable")], CASES)
-    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+    found = evaluate_cases([with_ties(name, "stable") for name in PLAIN], CASES)
+    for name, values in zip(PLAIN, found, strict=True):
+        expected = [PLAIN[name](order, 3) for order in in_order]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_all_rules_agree_without_ties(name: str) -> None:
+def test_all_rules_agree_without_ties() -> None:
     cases = [(labels, [float(-row) for row in range(len(labels))]) for labels, _ in CASES]
-    rules = ["stable", "worst", "best"] if name not in UNORDERED else ["stable"]
-    expected, *others = evaluate_cases(
-        [metric_at(name, 3), *(replace(metric_at(name, 3), ties=rule) for rule in rules)],  # type: ignore[arg-type]
-        cases,
-    )
-    for values in others:
-        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
+    expected = dict(zip(PLAIN, evaluate_cases([metric_at(name, 3) for name in PLAIN], cases), strict=True))
+    rules: dict[Ties, Sequence[str]] = {"stable": list(PLAIN), "worst": ORDERED, "best": ORDERED}
+    for rule, names in rules.items():
+        for name, values in zip(
+            names, evaluate_cases([with_ties(name, rule) for name in names], cases), strict=True
+        ):
+            np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-14, err_msg=f"{name}, {rule}")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", METRICS)
-def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
+def metrics_of_every_choice(name: str) -> list[Metric]:
+    """A metric of the table with its defaults, and with each other choice of one field."""
     kind = catalog.load(name)
-    if not kind.takes_cutoff:
-        return
     needed = (
         {"p": 0.8}
         if name.startswith("rbp")
@@ -413,23 +423,28 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         if isinstance(choice, str) and choice not in ("id", "retrieved")
     ]
     unordered = kind.uses_subtopics or name == "judged"
-    metrics = [
+    return [
         kind(**needed, **chosen)
         for chosen in ({}, *choices)
         if not (unordered and chosen.get("ties") in ("worst", "best"))
     ]
+
+
+@pytest.mark.long
+def test_the_whole_list_is_a_cutoff_at_its_end() -> None:
+    with_cutoff = [name for name in METRICS if catalog.load(name).takes_cutoff]
+    metrics = [metric for name in with_cutoff for metric in metrics_of_every_choice(name)]
     of_probabilities = [metric for metric in metrics if getattr(metric, "stop", "") == "label"]
     of_grades = [metric for metric in metrics if metric not in of_probabilities]
     for grades, scores in CASES[:10]:
         assert_whole_is_cut(of_grades, grades, scores)
-        if of_probabilities:
-            assert_whole_is_cut(of_probabilities, [min(grade, 1) for grade in grades], scores)
+        assert_whole_is_cut(of_probabilities, [min(grade, 1) for grade in grades], scores)
 
 
 def assert_whole_is_cut(metrics: Sequence[Metric], labels: Sequence[float], scores: Sequence[float]) -> None:
     cut = [metric.with_cutoff(len(labels)) for metric in metrics]
     at_whole, at_cut = np.split(np.ravel(evaluate_cases([*metrics, *cut], [(labels, scores)])), 2)
-    assert at_whole == pytest.approx(at_cut)
+    assert dict(zip(metrics, at_whole, strict=True)) == pytest.approx(dict(zip(metrics, at_cut, strict=True)))
 
 
 def test_id_puts_the_larger_document_id_first_as_text() -> None:
@@ -476,8 +491,7 @@ def test_err_without_cutoff_over_a_huge_tie_asks_for_one() -> None:
     assert ev.means[name] == pytest.approx(sum(1 / r for r in range(1, 11)) / 16 / 10_001)
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_shuffled_rows_change_no_bit(name: str) -> None:
+def test_shuffled_rows_change_no_bit() -> None:
     """Ties, fractional gains, several queries: every rule but `stable`, per query and in the mean."""
     rng = np.random.default_rng(3)
     sizes = rng.integers(1, 40, 60)
@@ -486,8 +500,13 @@ def test_shuffled_rows_change_no_bit(name: str) -> None:
     scores = rng.integers(0, 6, query_ids.size) / 7
     documents = np.array([f"d{i}" for i in range(query_ids.size)])
     subtopics = np.array([[g * b for b in subtopics_of(g)] for g in labels])
-    rules = ["expected", "id"] + (["worst", "best"] if name not in UNORDERED else [])
-    metrics = [replace(metric_at(name, 5), ties=rule) for rule in rules]  # type: ignore[arg-type]
+    rules: dict[Ties, Sequence[str]] = {
+        "expected": list(PLAIN),
+        "id": list(PLAIN),
+        "worst": ORDERED,
+        "best": ORDERED,
+    }
+    metrics = [replace(metric_at(name, 5), ties=rule) for rule, names in rules.items() for name in names]
     before = evaluate(
         labels, scores, query_ids=query_ids, metrics=metrics, document_ids=documents, subtopics=subtopics
     )

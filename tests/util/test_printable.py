@@ -58,7 +58,9 @@ def test_commands_of_build_servers(text: str, shown: str) -> None:
 
 
 @pytest.mark.long
-@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)
+)
 def test_json_stays_the_same_json(value: object) -> None:
     for indent in (None, 1):
         text = json.dumps(value, ensure_ascii=False, indent=indent)
