@@ -127,14 +127,14 @@ def test_taken(call: Callable[[], Any]) -> None:
 
 
 LOADING = """
-import sys, threading
+import sys, threading, time
 import numpy as np
 from ltr_harness.data.alignment import refuse_unaligned
 
 loading = threading.Thread(target=__import__, args=("pandas",))
 loading.start()
 while "pandas" not in sys.modules:
-    pass
+    time.sleep(0.001)
 refuse_unaligned({"scores": np.zeros(2)})
 print(hasattr(sys.modules["pandas"], "Series"))
 """

@@ -36,6 +36,9 @@ FILES = {
     "rows.arrow": Parquet,
 }
 
+PLAIN = [file for file in FILES if not file.endswith((".gz", ".zst", ".bz2", ".xz"))]
+"""Without compression, which the real data go through."""
+
 ids = st.text("abcXYZ0123456789_-.:é", min_size=1, max_size=6)
 floats = st.floats(width=32, allow_infinity=False, allow_nan=True, allow_subnormal=True)
 
@@ -125,13 +128,13 @@ def assert_survives(dataset: RankingDataset, file: str, folder: Path) -> None:
 def test_every_format_gives_back_a_data_set(tmp_path: Path, dataset: RankingDataset) -> None:
     for stale in tmp_path.iterdir():
         stale.unlink()
-    for file in FILES:
+    for file in PLAIN:
         assert_survives(dataset, file, tmp_path)
 
 
 @pytest.mark.long
 def test_real_data_survives_every_format(shared_data: Path, tmp_path: Path) -> None:
-    data = Letor().read(["mq2008/S1.txt"], shared_data).take(np.arange(60))
+    data = Letor().read(["mq2008/S1.txt"], shared_data).take(np.arange(12))
     for file in FILES:
         assert_survives(data, file, tmp_path)
 

@@ -16,6 +16,7 @@ from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.models.tree_model import by_position
+from tests.conftest import examples
 
 
 def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:
@@ -126,6 +127,7 @@ def test_weights_of_a_column_are_multiplied() -> None:
 
 
 @pytest.mark.long
+@examples(60)
 @given(
     st.lists(st.integers(0, 4000), min_size=1, max_size=8),
     st.sampled_from(["7 days", "90 days", "2 years"]),
@@ -138,14 +140,20 @@ def test_only_ages_matter_and_double_age_is_the_square(days: list[int], span: st
             + np.array(days, "timedelta64[D]") * factor
             + np.timedelta64(shift, "D")
         )
-        frame = pd.DataFrame({"query_id": 1, "label": 1, "x": 0.0, "t": times.astype("datetime64[us]")})
-        data = from_frame(frame, features=["x"], weight={"half_life": span, "by": "t"})
+        ones = np.ones(times.size)
+        columns = {"query_id": ones.astype(int), "label": ones, "x": ones}
+        data = from_frame(
+            {**columns, "t": times.astype("datetime64[us]")},
+            features=["x"],
+            weight={"half_life": span, "by": "t"},
+        )
         return np.asarray(data.weights_of_rows())
 
     expected = 0.5 ** ((max(days) - np.array(days)) / {"7": 7, "9": 90, "2": 730.5}[span[0]])
-    np.testing.assert_allclose(weights(0), expected, rtol=1e-6, atol=1e-300)
-    np.testing.assert_allclose(weights(later), weights(0), rtol=1e-6, atol=1e-300)
-    np.testing.assert_allclose(weights(0, 2), weights(0) ** 2, rtol=1e-6, atol=1e-300)
+    found = weights(0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(weights(later), found, rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(weights(0, 2), found**2, rtol=1e-6, atol=1e-300)
 
 
 def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every door at which times enter reads them alike, and refuses what has no place in their order."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,8 +91,19 @@ UNORDERED = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("value", UNORDERED)
+@pytest.mark.parametrize(
+    ("door", "value"),
+    [
+        *(("half-life", value) for value in UNORDERED),
+        *(
+            (door, value)
+            for door in DOORS
+            for value in ("9999-12-31T00:00:00", "2024-02-30")
+            if door != "half-life"
+        ),
+        *((door, "2024-03-04T00:00:00+02:00") for door in DOORS if door != "half-life"),
+    ],
+)
 def test_what_has_no_place_in_the_order_is_refused(
     door: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,13 +164,12 @@ def test_the_forms_of_a_time_are_one_moment() -> None:
         assert moments_of(times, "t", "UTC", str) == np.datetime64("2024-09-01", "ns").astype(np.int64)
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us"])
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("year", [-2000, 1, 1677, 2262, 9999, 20000])
-def test_arrow_times_beyond_the_range_are_named(unit: str, zone: str | None, year: int) -> None:
-    count = int(np.datetime64(f"{year:05}-03-01", unit).astype(np.int64))
-    column = pa.array([0, count], pa.timestamp(unit, zone))
-    with pytest.raises(
-        DataError, match=rf"column 't': holds '{year:04}-03-01 .*expected times from 1678 to 2261"
-    ):
-        timestamps(column, "t", "UTC")
+def test_arrow_times_beyond_the_range_are_named(year: int) -> None:
+    for unit, zone in itertools.product(["s", "ms", "us"], [None, "UTC", "Europe/Berlin"]):
+        count = int(np.datetime64(f"{year:05}-03-01", unit).astype(np.int64))
+        column = pa.array([0, count], pa.timestamp(unit, zone))
+        with pytest.raises(
+            DataError, match=rf"column 't': holds '{year:04}-03-01 .*expected times from 1678 to 2261"
+        ):
+            timestamps(column, "t", "UTC")

@@ -197,10 +197,9 @@ def test_wide_tables_take_time_in_proportion(tmp_path: Path) -> None:
     )
     started = time.process_time()
     reader = Csv(features=names)
-    table = reader.opened(tmp_path / "a.csv")
-    reader._feature_columns([table])
+    features, _ = reader._feature_columns([reader.opened(tmp_path / "a.csv")])
     assert time.process_time() - started < 0.5  # such a search would take two
-    assert reader.assembled([table], "a.csv").n_features == 10_000
+    assert features == names
 
 
 # --- compressed files ----------------------------------------------------------------------------------------
@@ -215,8 +214,8 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 @functools.cache
 def packed_ones(kind: str) -> bytes:
-    """A line of 2 bytes, two million times."""
-    return PACK[kind](b"1\n" * 2_000_000)
+    """A byte, four million times."""
+    return PACK[kind](b"1" * 4_000_000)
 
 
 @pytest.mark.long

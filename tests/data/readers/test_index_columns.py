@@ -123,8 +123,10 @@ def test_judgments_with_an_index(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_text_in_a_column_called_index_is_said_as_in_others(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("query_id,label,index\n" + "1,0,5\n" * 200_000 + "1,1,five\n")
+    (tmp_path / "rows.csv").write_text(
+        "query_id,label,index\n" + f"1,0,5.{'0' * 100}\n" * 12_000 + "1,1,five\n"
+    )
     with pytest.raises(
-        DataError, match=r"rows.csv:200002: column 'index' contains 'five'; .*write numbers alone"
+        DataError, match=r"rows.csv:12002: column 'index' contains 'five'; .*write numbers alone"
     ):
         Csv().read(["rows.csv"], tmp_path)
