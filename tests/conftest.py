@@ -158,9 +158,18 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither trust nor fill the data cache of whoever runs them."""
-    os.environ["LTR_HARNESS_CACHE"] = str(tmp_path_factory.mktemp("data-cache"))
+def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither trust nor fill the data cache of whoever runs them.
+
+    The charts' program, which takes two seconds to bundle, is copied from session to session.
+    """
+    folder = tmp_path_factory.mktemp("data-cache")
+    os.environ["LTR_HARNESS_CACHE"] = str(folder)
+    with suppress(OSError):
+        shutil.copytree(kept_folder("charts"), folder / "charts")
+    yield
+    with suppress(OSError):
+        shutil.copytree(folder / "charts", kept_folder("charts"), dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

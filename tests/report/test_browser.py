@@ -1,4 +1,4 @@
-"""The page in a real browser, with the network off: it draws, sorts, filters, picks, adapts, prints."""
+"""The page in a real browser, with the network off, and the checks of ``scripts/pages``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,16 +40,26 @@ pytestmark = [
 ]
 
 
+FEW = ("verdict", "metrics", "paired", "distribution")
+
+
+def page_of(report: Report, folder: Path) -> Path:
+    """Write the page alone: pictures and tables in files take as long again."""
+    path = folder / "report.html"
+    path.write_text(html.render(report), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
-def report_path(written_report: Path) -> Path:
-    return written_report / "report.html"
+def report_path(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return page_of(report, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
 def short_path(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of a few sections, which is loaded in half the time."""
-    few = dataclasses.replace(data, sections=("verdict", "metrics", "paired", "distribution"))
-    return write_report(few, tmp_path_factory.mktemp("short"), ["html"])
+    few = dataclasses.replace(data, sections=FEW)
+    return page_of(build_report(few), tmp_path_factory.mktemp("short"))
 
 
 SCREEN = {"width": 1280, "height": 900}
@@ -70,6 +81,24 @@ CALM = """(async () => {
   for (const one of document.querySelectorAll(".table, nav ol")) one.scrollLeft = 0;
   await new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
 })()"""
+
+
+DEFECTS = """<!doctype html><html><head><title>All defects</title></head><body style="margin:0"><main><h1>All</h1>
+<div style="height:900px">far down:</div><h2 class="banner" style="margin:0">the answer</h2>
+<p id="wide" style="width:3000px">too wide</p>
+<div style="overflow:auto; width:90px" tabindex="0"><p style="width:3000px">held by a box that scrolls</p></div>
+<p id="cut" style="overflow:hidden; width:30px; white-space:nowrap">a long label</p>
+<details><summary>folded</summary><div class="plot" id="chart">
+<svg width="100" height="30"><text x="90" y="12">beyond it</text><text x="1" y="25">short…</text></svg></div></details>
+<div style="height:20000px">many sheets</div>
+<script>console.error("oh"); new Image().src = "http://127.0.0.1:9/x.png";</script></main></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def pages(script: Callable[[str], ModuleType]) -> ModuleType:
+    """``scripts/pages``."""
+    pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    return script("pages")
 
 
 @pytest.fixture(scope="module")
@@ -147,28 +176,24 @@ def test_every_chart_is_drawn(report_path: Path, open_page: Callable[..., Any]) 
     assert page.locator("#chart-paired_differences svg path").count() > 4
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "system"), [(1280, 800, "light"), (768, 1024, "dark"), (400, 900, "light")]
-)
-def test_the_first_screen_answers(
-    report_path: Path, open_page: Callable[..., Any], data: ReportData, width: int, height: int, system: str
-) -> None:
+def test_the_first_screen_answers(report_path: Path, open_page: Callable[..., Any], data: ReportData) -> None:
     """Status, headline, and every model's verdict, mean and difference: in view, without scrolling either way."""
     page = open_page(report_path)
-    page.emulate_media(color_scheme=system)
-    page.set_viewport_size({"width": width, "height": height})
     banner = page.locator("#verdict .banner")
-    assert banner.inner_text().replace("−", "-").endswith(data.comparison.headline.text)
-    assert banner.locator(".badge").is_visible()
-    box = page.locator("#table-fixed_k").bounding_box()
-    assert box["y"] + box["height"] <= height
     region = "document.querySelector('#table-fixed_k').parentElement"
-    assert page.evaluate(f"{region}.scrollWidth") <= page.evaluate(f"{region}.clientWidth")
-    for pair in map(data.comparison.paired, data.rivals):
-        row = page.locator("#table-fixed_k tbody tr", has_text=pair.model)
-        assert pair.verdict in row.inner_text()
-        assert f"{pair.difference:+.4f}".replace("-", "−") in row.inner_text()
-        assert row.locator(".whisker").is_visible()
+    for width, height, scheme in ((1280, 800, "light"), (768, 1024, "dark"), (400, 900, "light")):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": height})
+        assert banner.inner_text().replace("−", "-").endswith(data.comparison.headline.text)
+        assert banner.locator(".badge").is_visible()
+        box = page.locator("#table-fixed_k").bounding_box()
+        assert box["y"] + box["height"] <= height
+        assert page.evaluate(f"{region}.scrollWidth") <= page.evaluate(f"{region}.clientWidth")
+        for pair in map(data.comparison.paired, data.rivals):
+            row = page.locator("#table-fixed_k tbody tr", has_text=pair.model)
+            assert pair.verdict in row.inner_text()
+            assert f"{pair.difference:+.4f}".replace("-", "−") in row.inner_text()
+            assert row.locator(".whisker").is_visible()
 
 
 def test_a_section_is_folded_unless_its_finding_matters(
@@ -205,7 +230,19 @@ def test_print_is_light_and_without_navigation(report_path: Path, open_page: Cal
     page.emulate_media(media="print", color_scheme="dark")
     assert background(page) == WHITE
     assert not page.locator("nav").is_visible()
-    assert len(page.pdf()) > 10_000
+
+
+def test_what_is_open_is_printed_and_all_at_a_click(
+    report_path: Path, open_page: Callable[..., Any], pages: ModuleType
+) -> None:
+    page = open_page(report_path)
+    page.evaluate("window.print = () => { window.printed = document.documentElement.dataset.print; }")
+    n_open = pages.n_sheets(page)
+    assert n_open <= pages.MOST_SHEETS
+    page.get_by_role("button", name="Print all").click()
+    assert page.evaluate("window.printed") == "all"
+    page.evaluate("document.documentElement.dataset.print = 'all'")  # a print has ended, which takes it away
+    assert pages.n_sheets(page) > 2 * n_open
 
 
 def test_a_picked_model_stands_out_everywhere(report_path: Path, open_page: Callable[..., Any]) -> None:
@@ -264,7 +301,7 @@ def test_no_width_scrolls_sideways_and_charts_are_no_wider_than_their_place(
 ) -> None:
     page = open_page(report_path)
     wider = "[...document.querySelectorAll('.plot')].filter((plot) => plot.scrollWidth > plot.clientWidth)"
-    for width in (1280, 320, 390, 480, 768, 1920):
+    for width in (1280, 320, 480, 1920):
         if width != SCREEN["width"]:
             page.set_viewport_size({"width": width, "height": 800})
             page.wait_for_timeout(400)  # charts are redrawn a moment after the last change
@@ -438,7 +475,7 @@ def test_the_distribution_of_another_metric_can_be_chosen(
 
 @pytest.fixture(scope="module")
 def hostile_path(hostile_report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(hostile_report, tmp_path_factory.mktemp("hostile"), ["html"])
+    return page_of(hostile_report, tmp_path_factory.mktemp("hostile"))
 
 
 def test_copied_names_are_no_formulas(hostile_path: Path, open_page: Callable[..., Any]) -> None:
@@ -509,16 +546,8 @@ def test_hostile_queries_documents_and_attributes_run_nothing(
     assert page.locator("img").count() == 0
 
 
-def test_every_chart_is_drawn_once(
-    make_data: Callable[..., ReportData],
-    make_system: Callable[..., SystemResult],
-    open_page: Callable[..., Any],
-    tmp_path: Path,
-) -> None:
-    metrics = ["ndcg@5", "ndcg@10"]
-    systems = [make_system(f"m{at}", 0.01 * at, n=100, metrics=metrics) for at in range(10)]
-    report = build_report(make_data(systems=systems, **QUICK))
-    page = open_page(write_report(report, tmp_path, ["html"]))
+def test_every_chart_is_drawn_once(report_path: Path, report: Report, open_page: Callable[..., Any]) -> None:
+    page = open_page(report_path)
     count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
         window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
     unfold(page)
@@ -549,7 +578,8 @@ def test_tables_of_many_columns_are_printed_whole(
         f"{base}@{k}" for base in ("ndcg", "mrr", "map", "err(max_grade=4)", "recall") for k in (1, 3, 5, 10)
     ]
     systems = [make_system(f"lgbm-model-{at}", 0.01 * at, metrics=metrics) for at in range(3)]
-    page = open_page(write_report(make_data(systems=systems, draws=200), tmp_path, ["html"]))
+    data = dataclasses.replace(make_data(systems=systems, **QUICK), sections=("verdict", "metrics", "paired"))
+    page = open_page(write_report(data, tmp_path, ["html"]))
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 703, "height": 1000})
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -582,7 +612,9 @@ def test_many_models_can_be_filtered(
 
 @pytest.fixture(scope="module")
 def stored_path(report_of_runs: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(report_of_runs, tmp_path_factory.mktemp("stored"), ["html"])
+    """The sections that the short page lacks: queries among them, and what runs alone have."""
+    others = tuple(section for section in report_of_runs.sections if section.name not in FEW)
+    return page_of(dataclasses.replace(report_of_runs, sections=others), tmp_path_factory.mktemp("stored"))
 
 
 def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[..., Any]) -> None:
@@ -599,10 +631,8 @@ def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[...,
 
 
 def slices_page(data: ReportData, folder: Path) -> Path:
-    path = folder / "page.html"
     slices = Section("slices", tuple(catalog.load("slices")(data)))
-    path.write_text(html.render(Report("t", (), (slices,))), encoding="utf-8")
-    return path
+    return page_of(Report("t", (), (slices,)), folder)
 
 
 def test_ten_rows_of_slices_are_shown_and_then_all(
@@ -631,31 +661,10 @@ def test_on_a_phone_slices_of_one_metric_are_shown(
     assert page.locator("#table-slices thead").is_visible()
 
 
-def serious(page: Any, **options: Any) -> list[str]:
-    """List the serious problems of accessibility that axe finds."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-    found = axe.Axe().run(page, options={"resultTypes": ["violations"], "selectors": False, **options})
-    return [
-        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} ({len(one['nodes'])} places)"
-        for one in found.response["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
-
-
-def test_axe_finds_nothing_serious(stored_path: Path, open_page: Callable[..., Any]) -> None:
-    page = open_page(stored_path)
-    # One of each kind: thirty more tables of two lists teach nothing.
-    for details in page.locator("main > section > details, #queries details details >> nth=0").all():
-        details.evaluate("element => { element.open = true; }")
-    assert serious(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert serious(page, runOnly=["cat.color"]) == []  # nothing else differs
-
-
 def test_the_metrics_of_agreement_scroll_within_their_table(
     open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
-    page = open_page(write_report(agreement_page(agreement(world())), tmp_path, ("html",)))
+    page = open_page(page_of(agreement_page(agreement(world())), tmp_path))
     for width, fits in ((400, False), (1280, True)):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -664,7 +673,7 @@ def test_the_metrics_of_agreement_scroll_within_their_table(
 
 
 def test_the_page_of_all_experiments(
-    experiment_folder: Path, open_page: Callable[..., Any], tmp_path: Path
+    experiment_folder: Path, open_page: Callable[..., Any], pages: ModuleType, tmp_path: Path
 ) -> None:
     shutil.copytree(experiment_folder, tmp_path / "small")
     shutil.copytree(experiment_folder, tmp_path / "again")
@@ -678,7 +687,58 @@ def test_the_page_of_all_experiments(
     assert page.locator("#table-experiments_further svg.trend").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREEN["width"]
     assert page.locator("img").count() == 0
-    assert serious(page) == []
+    assert list(map(str, pages.inaccessible(page))) == []
     page.locator("#table-experiments a").first.click(trial=True)
     href = page.locator("#table-experiments a").first.evaluate("link => link.href")
     assert href == (tmp_path / "again" / "report" / "report.html").as_uri()
+
+
+def test_each_defect_is_found_with_its_place_and_cure(
+    pages: ModuleType, browser: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(DEFECTS, encoding="utf-8")
+    found = pages.findings(browser, path, {400: 900, 600: 1100})
+    both = ["400 light", "400 dark", "600 light", "600 dark", "printed"]
+    assert {(one.kind, one.place): where for one, where in found.items()} == {
+        ("too long", "the page"): ["400"],
+        ("too many sheets", "the page"): ["printed"],
+        ("outside the first screen", 'h2.banner "the answer"'): ["400"],
+        ("wider than the window", '#wide "too wide"'): both,
+        ("cut label", '#cut "a long label"'): both,
+        ("cut label", '#chart text "beyond it"'): both,
+        ("cut label", '#chart text "short…"'): both,
+        ("axe: html-has-lang", "html"): ["400 light", "600 light"],
+        ("console", "error: oh"): ["any width"],
+        ("console", "error: Failed to load resource: net::ERR_INTERNET_DISCONNECTED"): ["any width"],
+        ("request", "http://127.0.0.1:9/x.png"): ["any width"],
+    }
+    (cut,) = (one for one in found if one.place.startswith("#cut"))
+    assert str(cut).endswith(" px of text in 30; give it room, or let it wrap")
+
+
+def test_the_report_has_none_of_them(pages: ModuleType, browser: Any, short_path: Path) -> None:
+    assert list(map(str, pages.findings(browser, short_path, {400: 900}))) == []
+
+
+def test_neither_has_the_report_of_stored_runs(pages: ModuleType, browser: Any, stored_path: Path) -> None:
+    assert list(map(str, pages.findings(browser, stored_path, {768: 1024}))) == []
+
+
+def test_a_page_that_is_too_large_is_found(pages: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    row = f"<tr><td>{'x' * 1000}</td></tr>"
+    path.write_text(f"<table>{row * 190}</table>")
+    assert pages.sizes(path) == []
+    path.write_text(f"<table>{row * 250}</table>")
+    assert [one.kind for one in pages.sizes(path)] == ["too much markup of tables"]
+    path.write_text("x" * 900_000)
+    assert [one.kind for one in pages.sizes(path)] == ["too large"]
+
+
+@pytest.mark.slow
+def test_every_kind_of_page_of_real_runs_has_none(pages: ModuleType, browser: Any, tmp_path: Path) -> None:
+    made = pages.make_pages(tmp_path, None)
+    assert pages.sizes(made["report"]) == []
+    found = {name: list(map(str, pages.findings(browser, path))) for name, path in made.items()}
+    assert found == {name: [] for name in made}

@@ -37,12 +37,12 @@ def test_what_is_no_chart_is_an_error_and_the_next_one_is_drawn() -> None:
 
 @pytest.mark.long
 def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = chart_engine._Engine()
-    mine.start()
-    assert mine._process is not None
-    mine._process.kill()
-    mine._process.wait()
-    assert mine.ask({"kind": "svg", "spec": SPEC}).startswith(b"<svg")
+    chart_engine.warm_up()
+    process = chart_engine._ENGINE._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(EngineError, match="the chart engine cannot be started: No such file"):
         chart_engine._Engine().ask({"kind": "svg", "spec": SPEC})
@@ -73,17 +73,23 @@ def test_a_machine_that_was_full_while_it_trained_draws_later(monkeypatch: pytes
 
 @pytest.mark.long
 def test_it_dies_alone_of_what_no_xml_may_hold(capfd: pytest.CaptureFixture[str]) -> None:
-    def deadly(text: str) -> dict[str, object]:
-        values = [{"a": f"x{text}y", "b": 1}]
-        return {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
-
-    with pytest.raises(EngineError, match="the chart engine crashes on it"):  # in two engines
-        chart_engine.draw("svg", deadly("\x00"))
-    line = json.dumps({"kind": "svg", "spec": deadly("\ufffe")}).encode() + b"\n"
-    assert chart_engine._ENGINE._answer(line) is None  # in an engine of its own, which takes two seconds
+    values = [{"a": "x\x00y", "b": 1}]
+    deadly = {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
+    line = json.dumps({"kind": "svg", "spec": deadly}).encode() + b"\n"
+    assert chart_engine._ENGINE._answer(line) is None
     assert chart_engine._ENGINE._death == "the chart engine crashes on it"
     assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
     assert capfd.readouterr().err == ""
+
+
+def test_what_an_engine_dies_of_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = chart_engine._Engine(_ready=True, _death="the chart engine crashes on it")
+    answers: list[dict[str, str] | None] = [None, {"done": "PHN2Zz4="}, None, None]
+    monkeypatch.setattr(engine, "_answer", lambda line: answers.pop(0))
+    assert engine.ask({"kind": "svg", "spec": SPEC}) == b"<svg>"
+    with pytest.raises(EngineError, match="the chart engine crashes on it"):
+        engine.ask({"kind": "svg", "spec": SPEC})
+    assert answers == []
 
 
 @pytest.fixture
