@@ -59,6 +59,12 @@ def models(
     return frames
 
 
+@pytest.fixture(scope="module")
+def result() -> Comparison:
+    """The models m0 to m3."""
+    return compare(models())
+
+
 class TestGolden:
     def test_numbers(self, golden_comparison: Comparison) -> None:
         a, b, pair = (
@@ -319,8 +325,7 @@ class TestMethodIsFollowed:
 
 
 class TestFamilies:
-    def test_primary_and_the_others(self) -> None:
-        result = compare(models())
+    def test_primary_and_the_others(self, result: Comparison) -> None:
         assert result.families == (
             "joint over 3 comparisons: 3 models against m0 at ndcg@10",
             "joint over 6 comparisons: 3 models against m0 at 2 other metrics",
@@ -406,8 +411,7 @@ class TestStability:
         assert result.families[0] == "joint over 39 comparisons: 39 models against m0 at ndcg@10"
 
     @pytest.mark.long
-    def test_survives_pickling(self) -> None:
-        result = compare(models())
+    def test_survives_pickling(self, result: Comparison) -> None:
         assert pickle.loads(pickle.dumps(result)).frame().equals(result.frame())
 
 
@@ -429,8 +433,7 @@ class TestTables:
             assert set(found[["wins", "ties", "losses"]].dtypes.astype(str)) == {"Int64"}
 
     @pytest.mark.long
-    def test_primary_table(self) -> None:
-        result = compare(models())
+    def test_primary_table(self, result: Comparison) -> None:
         found = result.table
         assert found.columns.tolist() == [
             "model",
@@ -454,8 +457,7 @@ class TestTables:
         assert found.loc[found["model"] == "m0", "verdict"].tolist() == ["baseline"]
 
     @pytest.mark.long
-    def test_tidy_frame_is_complete(self) -> None:
-        result = compare(models())
+    def test_tidy_frame_is_complete(self, result: Comparison) -> None:
         found = result.frame()
         assert len(found) == 4 * 3
         names = {
@@ -479,8 +481,7 @@ class TestTables:
         assert found["difference"].isna().tolist() == [True, False]
 
     @pytest.mark.long
-    def test_counts(self) -> None:
-        result = compare(models())
+    def test_counts(self, result: Comparison) -> None:
         assert (result.n_queries, result.n_without_relevant) == (300, 30)
         assert result.n_undefined == {"ndcg@10": 30, "mrr@10": 30, "err@10": 30}
         assert result.summary("m0").n_undefined == 30

@@ -31,6 +31,11 @@ LOW, HIGH = [0.2, 0.3, 0.2, 0.3] * 5, [0.4, 0.501, 0.401, 0.498] * 5  # by 0.2 o
 NEAR = [0.201, 0.299, 0.2, 0.301] * 5  # mean 0.25025, as good as LOW
 
 
+@pytest.fixture(scope="module")
+def three() -> Comparison:
+    return comparison(old=LOW, new=HIGH, near=NEAR)
+
+
 @pytest.mark.parametrize(
     ("text", "failing"),
     [
@@ -53,8 +58,8 @@ NEAR = [0.201, 0.299, 0.2, 0.301] * 5  # mean 0.25025, as good as LOW
         ("err(max_grade=4)@10 < 2e-1", ["old", "near"]),
     ],
 )
-def test_which_models_fail(text: str, failing: list[str]) -> None:
-    found = parse_gate(text).failures(comparison(old=LOW, new=HIGH, near=NEAR))
+def test_which_models_fail(text: str, failing: list[str], three: Comparison) -> None:
+    found = parse_gate(text).failures(three)
     assert [line.partition(":")[0] for line in found] == failing
 
 
@@ -192,8 +197,10 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
         ("mrr >= baseline - 1 and significant", ["new", "near"]),
     ],
 )
-def test_a_margin_is_held_against_the_interval_of_the_difference(text: str, failing: list[str]) -> None:
-    found = parse_gate(text).failures(comparison(old=LOW, new=HIGH, near=NEAR))
+def test_a_margin_is_held_against_the_interval_of_the_difference(
+    text: str, failing: list[str], three: Comparison
+) -> None:
+    found = parse_gate(text).failures(three)
     assert [line.partition(":")[0] for line in found] == failing
 
 

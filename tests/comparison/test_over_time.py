@@ -133,7 +133,7 @@ def test_without_folds_in_time_nothing_is_said() -> None:
 def test_about_forty_periods_at_most(n_days: int, unit: str, first: str, at_most: int) -> None:
     days = (np.datetime64("2023-12-31") + np.arange(n_days)).astype(str)
     values = np.tile([0.2, 0.4], n_days // 2 + 1)[:n_days].tolist()
-    rows = compare(system("a", values, days), system("b", values[::-1], days)).over_time
+    rows = compare(system("a", values, days), system("b", values[::-1], days), test="t").over_time
     names = dict.fromkeys(row.period for row in rows if row.unit == unit)
     assert (next(iter(names)), len(names)) == (first, at_most)
     assert {row.unit for row in rows} == {unit}  # the first day is before the first fold

@@ -35,7 +35,7 @@ def world(seed: int, n: int = 400, queries: int = 30) -> dict[str, np.ndarray]:
     st.sampled_from([np.int8, np.uint8, np.int64, np.float32]),
 )
 def test_equals_evaluate_to_the_bit(seed: int, size: int, dictionary: bool, kind: type) -> None:
-    rows = world(seed)
+    rows = world(seed, 120, 12)
     found = evaluate(rows["label"], rows["score"], METRICS, query_ids=rows["query_id"])
     table = pa.table({**rows, "label": rows["label"].astype(kind)})
     if dictionary:

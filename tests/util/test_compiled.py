@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -55,6 +56,14 @@ def hits(function: Kernel) -> int:
     return sum(function.machine().stats.cache_hits.values())  # type: ignore[attr-defined]
 
 
+@pytest.fixture(scope="module")
+def compiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the kernel's machine code, to be copied."""
+    folder = tmp_path_factory.mktemp("compiled")
+    kernel(folder)(3.0)
+    return folder
+
+
 @pytest.mark.long
 def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
     assert kernel(tmp_path)(3.0) == 1.5
@@ -70,9 +79,11 @@ def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_file_of_another_time_and_the_same_content_is_the_same_source(tmp_path: Path) -> None:
+def test_a_file_of_another_time_and_the_same_content_is_the_same_source(
+    tmp_path: Path, compiled_folder: Path
+) -> None:
     """As a fresh checkout has it."""
-    kernel(tmp_path)(3.0)
+    shutil.copytree(compiled_folder, tmp_path, dirs_exist_ok=True)
     os.utime(tmp_path / "kernels.py", (0, 0))
     again = kernel(tmp_path)
     assert again(3.0) == 1.5
@@ -92,8 +103,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_damaged_is_made_again(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    kernel(tmp_path)(3.0)
+def test_what_is_damaged_is_made_again(
+    damage: str, tmp_path: Path, compiled_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(compiled_folder, tmp_path, dirs_exist_ok=True)
     files = [path for path in (tmp_path / "__pycache__").iterdir() if path.suffix != ".pyc"]
     for path in files:
         path.write_bytes(DAMAGES[damage](path.read_bytes()))

@@ -111,7 +111,7 @@ def test_widened_by_hand() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("runs", [150, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [60, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n_days", [5, 14, 28])
 @pytest.mark.parametrize("shock", [0.0, 0.01, 0.05])
 def test_a_new_day_is_called_a_change_as_often_as_promised(runs: int, n_days: int, shock: float) -> None:

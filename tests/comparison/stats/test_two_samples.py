@@ -293,7 +293,7 @@ def test_the_interval_of_the_mix_is_what_resampling_gives() -> None:
     (x, a), (y, b) = sides
     ours = decompose(Sample(x), a, Sample(y), b)
     draws = []
-    for _ in range(400):
+    for _ in range(200):
         i, j = random.integers(0, 1500, 1500), random.integers(0, 1500, 1500)
         again = decompose(Sample(x[i]), a[i], Sample(y[j]), b[j])
         draws.append((again.mix.value, again.within.value))
