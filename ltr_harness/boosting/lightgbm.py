@@ -19,7 +19,9 @@ from itertools import chain
 from typing import Any, NoReturn
 
 import lightgbm
+import numpy as np
 from lightgbm.callback import EarlyStopException
+from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.boosting import lightgbm_metrics, stopping
@@ -364,17 +366,13 @@ class Watch(Watching, AfterRound):
         is_last = attempt == env.end_iteration
         if not self._is_due(attempt, is_last):
             return
-        results_of = {name: self._evaluate(env, name, self._bindings[name]) for name in self._data}
-        values = {
-            name: [result[2] for result in results if isinstance(result[1], ReportedName)]
-            for name, results in results_of.items()
-        }
-        best_before = self._best_round
-        stop = self.record(attempt, rounds_of(env), values)
-        results = list(chain.from_iterable(results_of.values()))
-        if self._best_round != best_before:
-            self._best_results = results
-        _add_unreported(env, results)
+        if self._evaluates_blocks:
+            scores = {name: self._scores_of(env, name) for name in self._data}
+            stop = self.evaluate(attempt, rounds_of(env), scores)
+            if is_last:
+                self.evaluate_block()
+        else:
+            stop = self._evaluate_and_report(env)
         if not (stop or is_last):
             return
         self._printing.end()
@@ -382,6 +380,21 @@ class Watch(Watching, AfterRound):
         if self.stops:
             self._run_later_callbacks(env)
             raise EarlyStopException(self._best_round - 1, self._best_results)
+
+    def _evaluate_and_report(self, env: Any) -> bool:
+        """Evaluate each set, and show the values to other callbacks; True when training should stop."""
+        results_of = {name: self._evaluate(env, name, self._bindings[name]) for name in self._data}
+        values = {
+            name: [result[2] for result in results if isinstance(result[1], ReportedName)]
+            for name, results in results_of.items()
+        }
+        best_before = self._best_round
+        stop = self.record(env.iteration + 1, rounds_of(env), values)
+        results = list(chain.from_iterable(results_of.values()))
+        if self._best_round != best_before:
+            self._best_results = results
+        _add_unreported(env, results)
+        return stop
 
     def _run_later_callbacks(self, env: Any) -> None:
         """Run the callbacks after this one: LightGBM runs no other in the round that ends training."""
@@ -423,14 +436,29 @@ class Watch(Watching, AfterRound):
             self._rows = ()
 
     def _evaluate(self, env: Any, name: str, binding: Any) -> Sequence[Any]:
-        model, dataset, attempt = env.model, self._data[name], env.iteration + 1
-        features = next((features for table_set, features in self._rows if table_set is dataset), None)
-
-        def evaluate(handed: Any, _: Any) -> list[Any]:
-            is_last = attempt == env.end_iteration
-            return rows(binding, self._scores.of_set(model, dataset, handed, features, attempt, is_last))
-
-        results = model.eval(dataset, name, feval=evaluate)
+        results = env.model.eval(
+            self._data[name],
+            name,
+            feval=lambda handed, _: rows(binding, self._stored_scores(env, name, handed)),
+        )
         if not self.history:  # later rounds have the same names
             refuse_collision(str(result[1]) for result in results)
         return list(results)
+
+    def _scores_of(self, env: Any, name: str) -> NDArray[np.float64]:
+        """Return a set's scores (n_rows,) now; LightGBM overwrites its own in the next round."""
+        found: list[NDArray[np.float64]] = []
+
+        def keep(handed: Any, _: Any) -> list[Any]:
+            found.append(np.array(self._stored_scores(env, name, handed)))
+            return []
+
+        env.model.eval(self._data[name], name, feval=keep)
+        return found[0]
+
+    def _stored_scores(self, env: Any, name: str, handed: Any) -> NDArray[np.float64]:
+        """Return the scores (n_rows,) of the stored model, from those that LightGBM hands over for a set."""
+        dataset, attempt = self._data[name], env.iteration + 1
+        features = next((features for table_set, features in self._rows if table_set is dataset), None)
+        is_last = attempt == env.end_iteration
+        return self._scores.of_set(env.model, dataset, handed, features, attempt, is_last)

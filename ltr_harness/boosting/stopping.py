@@ -85,6 +85,10 @@ class Stopper:
             improves = value < self.best_value - self.rule.min_delta
         if self.best_round == 0 or improves:
             self.best_round, self.best_value = round_, value
+        return self.may_stop_after(round_)
+
+    def may_stop_after(self, round_: int) -> bool:
+        """Tell whether training should stop after this round unless it improves."""
         return round_ - self.best_round >= self.rule.patience
 
 

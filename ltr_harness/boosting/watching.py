@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -98,12 +99,16 @@ class BoundMetrics(Protocol):
 
 RoundListener = Callable[[Sequence[Measured]], None]
 
+_LONGEST_BLOCK = 0.1
+"""Seconds that a round may wait for its evaluation: progress is no later than that."""
+
 
 class Watching(StoppingCallback):
     """Base of both libraries' `Watch`: arguments, and the evaluation log of the training last watched."""
 
     _kind: ClassVar[type[Any]] = object  # of the library's data
     _kind_name: ClassVar[str] = "data"
+    _evaluates_blocks = False
 
     def __init__(
         self,
@@ -146,6 +151,8 @@ class Watching(StoppingCallback):
         self._bindings: Mapping[str, BoundMetrics] = {}
         self._stopper = None if self._rule is None else Stopper(self._rule)
         self._best_round = self._rounds = 0
+        self._block: list[tuple[int, int, Mapping[str, NDArray[Any]]]] = []
+        self._block_began = time.monotonic()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = object.__new__(type(self))
@@ -251,6 +258,27 @@ class Watching(StoppingCallback):
         """The metrics' means on a set, from scores (n_rows,) in the judgments' row order."""
         return list(self._bindings[name].means(scores).tolist())
 
+    def evaluate(self, attempt: int, rounds: int, scores: Mapping[str, NDArray[Any]]) -> bool:
+        """Evaluate each set's scores (n_rows,) after so many steps; True when training should stop.
+
+        In blocks, steps wait until the last of them could end training: evaluated one after the other, they find their
+        data in the processor's caches, which every round of training fills with its own.
+        """
+        self._block.append((attempt, rounds, scores))
+        may_stop = self._stopper is not None and self._stopper.may_stop_after(attempt)
+        seconds = time.monotonic() - self._block_began
+        if self._evaluates_blocks and self.history and not may_stop and seconds < _LONGEST_BLOCK:
+            return False
+        return self.evaluate_block()
+
+    def evaluate_block(self) -> bool:
+        """Evaluate the steps that wait for it; True when training should stop."""
+        stop = False
+        for attempt, rounds, scores in self._block:
+            stop = self.record(attempt, rounds, {name: self.means(name, scores[name]) for name in scores})
+        self._block, self._block_began = [], time.monotonic()
+        return stop
+
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
         """Add the values after so many steps, of which the model has `rounds`; True when training should stop."""
         measured = [
@@ -292,6 +320,8 @@ def _equal(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
 def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Metric], **options: Any) -> W:
     """Return a watch that stops by a rule with all its options; without one it watches every round.
 
+    It is for trainings that no other callback follows, so it evaluates in blocks.
+
     Args:
         kind: of the watch.
         rule: goes by the first of the metrics.
@@ -299,10 +329,12 @@ def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Me
         options: further arguments of the watch.
     """
     if rule is None:
-        return kind(*metrics, patience=None, **options)
-    watch = kind(*metrics, patience=rule.patience, min_delta=rule.min_delta, every=rule.every, **options)
-    watch._rule = rule  # with the options that a watch has no argument for
-    watch._forget()
+        watch = kind(*metrics, patience=None, **options)
+    else:
+        watch = kind(*metrics, patience=rule.patience, min_delta=rule.min_delta, every=rule.every, **options)
+        watch._rule = rule  # with the options that a watch has no argument for
+        watch._forget()
+    watch._evaluates_blocks = True
     return watch
 
 

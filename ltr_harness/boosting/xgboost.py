@@ -163,6 +163,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         rounds = int(model.num_boosted_rounds())
         if rounds > self._evaluated:  # the last round is always evaluated; XGBoost does not say which it is
             self._evaluate(model, rounds)
+        self.evaluate_block()
         self._printing.end()
         if not self.stops:
             return model
@@ -176,11 +177,11 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         self._evaluated = rounds
         # Feature names are compared in the first round alone: on small data that costs more than the new tree.
         first = not self.history
-        values = {
-            name: self.means(name, stored_scores.of_xgboost(model, matrix, validate_features=first))
+        scores = {
+            name: stored_scores.of_xgboost(model, matrix, validate_features=first)
             for name, matrix in self._data.items()
         }
-        return self.record(rounds, rounds, values)
+        return self.evaluate(rounds, rounds, scores)
 
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]

@@ -12,6 +12,8 @@ import pytest
 
 from ltr_harness.boosting.lightgbm import Watch, eval_metric, feval, stop_early
 from ltr_harness.boosting.lightgbm_metrics import judgments_of, rows
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import watch_by_rule
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -109,6 +111,25 @@ def test_training_that_ends_before_patience_keeps_the_best_round_too(train: Any,
     curve = recorder.values[("valid", "ndcg@10")]
     assert len(curve) == 60
     assert booster.num_trees() == booster.best_iteration == np.argmax(curve) + 1 < 60
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "poisson"])
+@pytest.mark.parametrize(("patience", "every"), [(5, 1), (4, 3), (50, 1)])
+def test_in_blocks_rounds_are_evaluated_and_kept_as_one_by_one(
+    train: Any, valid: Any, objective: str, patience: int, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.boosting.watching._LONGEST_BLOCK", np.inf)
+    metrics, heard = [NDCG(k=10), MRR()], []
+    rule = StoppingRule(metrics[0], patience, every=every)
+    data = dataset(train)
+    one_by_one = Watch(*metrics, data={"valid": dataset(valid, data)}, patience=patience, every=every)
+    first = lightgbm.train({**PARAMS, "objective": objective}, data, 20, callbacks=[one_by_one])
+    data = dataset(train)
+    blocks = watch_by_rule(Watch, rule, metrics, data={"valid": dataset(valid, data)}, on_round=heard.append)
+    second = lightgbm.train({**PARAMS, "objective": objective}, data, 20, callbacks=[blocks])
+    assert blocks.history == one_by_one.history == [point for measured in heard for point in measured]
+    assert blocks.best_round == one_by_one.best_round == second.current_iteration()
+    assert second.model_to_string() == first.model_to_string()
 
 
 def test_stopping_looks_at_each_nth_round_and_the_last(train: Any, valid: Any) -> None:

@@ -111,6 +111,40 @@ def test_a_rule_is_taken_over_and_without_one_every_round_is_watched(rule: Stopp
     assert [one.record(k, k, {"valid": [0.5]}) for k in (1, 2, 3)] == [False, False, rule is not None]
 
 
+def test_a_block_ends_with_the_round_that_could_end_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = np.array([2.0, 1.0]), np.array([1.0, 2.0])  # the relevant row first: 1, second: 1/2
+    scores = [second, second, first, second, second, second, second]
+    options: dict[str, Any] = {"data": {"valid": FEATURES}, "judgments": JUDGMENTS}
+    monkeypatch.setattr("ltr_harness.boosting.watching._LONGEST_BLOCK", np.inf)
+    one = watch_by_rule(Watching, StoppingRule(MRR(), patience=3), [MRR()], **options)
+    one.begin()
+    stops, evaluated = [], []
+    for round_, of_round in enumerate(scores, start=1):
+        stops.append(one.evaluate(round_, round_, {"valid": of_round}))
+        evaluated.append(len(one.history))
+        if stops[-1]:
+            break
+    # patience could run out in round 1 + 3, and once round 3 is the best so far in round 3 + 3
+    assert evaluated == [1, 1, 1, 4, 4, 6]
+    assert stops == [False, False, False, False, False, True]
+    assert [measured.value for measured in one.history] == [0.5, 0.5, 1.0, 0.5, 0.5, 0.5]
+    assert one.best_round == 3
+
+
+def test_a_block_ends_where_its_first_round_has_waited_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"data": {"valid": FEATURES}, "judgments": JUDGMENTS}
+    one = watch_by_rule(Watching, None, [MRR()], **options)
+    one.begin()
+    evaluated = []
+    for round_, longest in enumerate([np.inf, np.inf, 0.0, np.inf], start=1):
+        monkeypatch.setattr("ltr_harness.boosting.watching._LONGEST_BLOCK", longest)
+        assert not one.evaluate(round_, round_, {"valid": np.array([2.0, 1.0])})
+        evaluated.append(len(one.history))
+    assert evaluated == [1, 1, 3, 3]
+    assert not one.evaluate_block()
+    assert [measured.round for measured in one.history] == [1, 2, 3, 4]
+
+
 def test_sets_that_are_given_come_before_those_a_training_offers() -> None:
     own = watching()
     own._choose_offered("a library", {"other": FEATURES}, None)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import xgboost
 
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import watch_by_rule
 from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric, judgments_of, objective
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, packed_matrix
 from ltr_harness.data.judgments import Judgments
@@ -146,6 +148,21 @@ def test_every_saves_the_other_rounds_and_evaluates_the_last(train: Any, valid: 
     assert booster.num_boosted_rounds() == watch.best_round in rounds
     full = curve(fit(train, valid, rounds=23, patience=None)[1], "ndcg@10")
     assert curve(watch, "ndcg@10") == [full[round_ - 1] for round_ in rounds]
+
+
+@pytest.mark.parametrize(("patience", "every"), [(5, 1), (4, 3), (50, 1)])
+def test_in_blocks_rounds_are_evaluated_and_kept_as_one_by_one(
+    train: Any, valid: Any, patience: int, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.boosting.watching._LONGEST_BLOCK", np.inf)
+    metrics, heard = [NDCG(k=10), MRR()], []
+    rule = StoppingRule(metrics[0], patience, every=every)
+    first, one_by_one = fit(train, valid, 20, metrics=metrics, patience=patience, every=every)
+    blocks = watch_by_rule(Watch, rule, metrics, data={"valid": matrix(valid)}, on_round=heard.append)
+    second = xgboost.train(PARAMS, matrix(train), 20, callbacks=[blocks], verbose_eval=False)
+    assert blocks.history == one_by_one.history == [point for measured in heard for point in measured]
+    assert blocks.best_round == one_by_one.best_round == second.num_boosted_rounds()
+    assert second.save_raw("json") == first.save_raw("json")
 
 
 def test_without_patience_all_rounds_are_kept(train: Any, valid: Any) -> None:
