@@ -116,21 +116,21 @@ def without_pages(table: pd.DataFrame) -> pd.DataFrame:
 
 def concatenate(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """Join the queries of several tables, in order of their ids; `parts` is emptied on the way, to save memory."""
-    table = parts[0]
-    if len(parts) > 1:
-        columns = {}
-        for name in table.columns:
-            columns_of_parts = [part.pop(name) for part in parts]
-            is_category = isinstance(columns_of_parts[0].dtype, pd.CategoricalDtype)
-            joined = union_categoricals(columns_of_parts, sort_categories=True) if is_category else None
-            columns[name] = (
-                pd.concat(columns_of_parts, ignore_index=True) if joined is None else pd.Series(joined)
-            )
-        table = _frame(columns)
-        order = pc.sort_indices(_arrow(table["query_id"])).to_numpy()
-        table = queries_of(table, order.astype(np.int64))
+    if len(parts) == 1:
+        return parts.pop()
+    # a frame would be rebuilt for each column taken out of it
+    columns_of_parts = [{name: part[name] for name in part.columns} for part in parts]
     parts.clear()
-    return table
+    columns = {}
+    for name in list(columns_of_parts[0]):
+        pieces = [columns_of_part.pop(name) for columns_of_part in columns_of_parts]
+        if isinstance(pieces[0].dtype, pd.CategoricalDtype):
+            columns[name] = pd.Series(union_categoricals(pieces, sort_categories=True))
+        else:
+            columns[name] = pd.concat(pieces, ignore_index=True)
+    table = _frame(columns)
+    order = pc.sort_indices(_arrow(table["query_id"])).to_numpy()
+    return queries_of(table, order.astype(np.int64))
 
 
 def digest(table: pd.DataFrame) -> str:
