@@ -61,7 +61,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
         "propensity": {"column": "examination"},
         "compare": {"min_drop": 0.03},
     }
-    plain: dict[str, Any] = {"days": 10, "queries_per_day": 500, "items": 10}
+    plain: dict[str, Any] = {"days": 8, "queries_per_day": 500, "items": 10}
     page = SyntheticLog(seed=2, start="2026-01-19", examination=0.5, **plain)
     told = monitor(clicks, log=page, baseline=SyntheticLog(seed=1, **plain))
     assert told.healthy
@@ -183,7 +183,9 @@ def test_too_small_to_matter_over_all_is_no_promise_about_the_parts(
     assert "less than min_drop 0.01" in found.verdict.what
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))]
+)
 def test_a_verdict_never_denies_an_alert(seed: int, query_table: Queries, analyse: Analyse) -> None:
     random = np.random.default_rng(seed)
     tables = []

@@ -403,8 +403,8 @@ def test_the_baseline_has_no_arms_and_an_earlier_result_may(tmp_path: Path, ltr:
 
 def worse_log(arms: tuple[str, str] = ("A", "B")) -> pd.DataFrame:
     """In the control the first of two is clicked in two of three queries, in the other arm in one of three."""
-    first = np.tile([[1, 0], [1, 0], [0, 1]], (200, 1))
-    return rows([arms[0]] * 600 + [arms[1]] * 600, np.concatenate([first, 1 - first]).reshape(-1))
+    first = np.tile([[1, 0], [1, 0], [0, 1]], (100, 1))
+    return rows([arms[0]] * 300 + [arms[1]] * 300, np.concatenate([first, 1 - first]).reshape(-1))
 
 
 @pytest.mark.long

@@ -348,7 +348,8 @@ def test_the_page_without_a_network(
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_first_screen_says_that_nothing_moved(window: Any, tmp_path: Path) -> None:
     config = load_monitor_config(CONFIGS / "monitor_quickstart.yaml", ("slices.features=false",))
-    quiet = monitor(config, log=SyntheticLog(seed=3, start="2026-01-19", days=14))
+    before, now = SyntheticLog(seed=1, days=4), SyntheticLog(seed=3, start="2026-01-19", days=4)
+    quiet = monitor(config, log=now, baseline=before)
     assert quiet.healthy
     path = write_monitor_report(quiet, tmp_path)
     page = window
