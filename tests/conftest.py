@@ -93,7 +93,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         with suppress(OSError):
             _copy_kernels(_REPOSITORY / "ltr_harness", kept_folder("kernels"))
-            _remove_old_kernels(kept_folder("kernels"))
+            _remove_old_files(kept_folder("kernels"))
+            _remove_old_files(kept_folder("mlflow"))
 
 
 def kept_folder(name: str) -> Path:
@@ -128,10 +129,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return cores if "not long" in config.option.markexpr else cores + (cores + 1) // 2
 
 
-def _remove_old_kernels(folder: Path, days: int = 30) -> None:
-    """Remove machine code that was compiled so long ago: most of it is of sources that have changed since."""
-    for file in folder.rglob("*.nbk"):
-        if time.time() - file.stat().st_mtime > days * 86_400:
+def _remove_old_files(folder: Path, days: int = 30) -> None:
+    """Remove what was made so long ago: most of it is of sources that have changed since."""
+    for file in folder.rglob("*.*"):
+        if file.is_file() and time.time() - file.stat().st_mtime > days * 86_400:
             file.unlink(missing_ok=True)
 
 
@@ -297,15 +298,21 @@ def recorded_arguments(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store of MLflow, to be copied: a new one is migrated for three seconds. All workers share it."""
-    pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
+def mlflow_store() -> Path:
+    """An empty store of MLflow, to be copied: a new one is migrated for three seconds.
+
+    All sessions share it, until MLflow or the module that makes it is another.
+    """
+    mlflow = pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
     from filelock import FileLock
 
+    from ltr_harness._util.files import file_digest
+    from ltr_harness.integrations import mlflow_export
     from ltr_harness.integrations.mlflow_export import _client
 
-    own = tmp_path_factory.getbasetemp()
-    store = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "mlflow.db"
+    made_by = f"{mlflow.__version__}-{file_digest(mlflow_export.__file__)[:12]}"
+    store = kept_folder("mlflow") / f"{made_by}.db"
+    store.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{store}.lock"), warnings.catch_warnings(action="ignore"):
         if not store.exists():
             client, _ = _client(f"sqlite:///{store}")

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from ltr_harness.experiments.runs.identity import installed_requirements
 from ltr_harness.integrations.mlflow_export import legal_names, parameters
 
 FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
+REPORT = Path(__file__).parents[1] / "stored" / "v3" / "runs" / "small" / "report"
 
 
 @pytest.fixture
@@ -228,7 +228,8 @@ def exported_runs(
     folder = tmp_path_factory.mktemp("mlflow")
     shutil.copy(mlflow_store, folder / "mlflow.db")
     runs = Path(shutil.copytree(FROZEN, folder / "runs" / "v1"))
-    assert run_command(cli, ["report", str(runs), "--format", "html,json"]) == 0
+    shutil.copytree(REPORT, runs / "report")
+    (runs / "report" / "report.html").write_text("a page")
     (runs / "plan.json").unlink()
     failed = Path(shutil.copytree(next(iter(find_runs(runs))).path, runs / "bad--all--s1--0"))
     edit(failed, model="bad", status="failed", error="no such objective", evaluation_identity="0" * 64)
@@ -397,26 +398,31 @@ def test_a_store_that_was_being_made_by_a_killed_command_is_no_obstacle(tmp_path
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts")
-def test_a_store_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_written_is_said_at_once(
+    read_only_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    alone = ["unshare", "--map-root-user", "--mount", "bash", "-c"]
-    there = f"mount -t tmpfs none {tmp_path} && printf '' > {tmp_path}/m.db && mount -o remount,ro {tmp_path}"
-    tried = subprocess.run([*alone, there], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"needs a mount of its own: {tried.stderr}")
-    export = (
-        "import sys; from ltr_harness.cli import cli; from ltr_harness.cli.exit_codes import run_command; "
-        "print([run_command(cli, ['export', 'mlflow', sys.argv[1], '--to', to]) for to in sys.argv[2:]])"
-    )
-    stores = [f"sqlite:///{tmp_path}/{name}" for name in ("m.db", "new.db")]
-    command = f"{there} && exec {shlex.join([sys.executable, '-c', export, str(FROZEN), *stores])}"
-    done = subprocess.run([*alone, command], capture_output=True, text=True, check=False, timeout=60)
-    assert done.stdout == "[1, 1]\n"
-    readonly, absent = done.stderr.splitlines()
-    assert readonly.startswith(
-        f"error: {tmp_path}/m.db: SQLite: attempt to write a readonly database; expected a store"
-    )
-    assert absent.startswith(f"error: {tmp_path}/new.db: Read-only file system")
+    store, absent = read_only_folder / "m.db", read_only_folder / "new.db"
+    assert run_command(cli, ["export", "mlflow", str(FROZEN), "--to", f"sqlite:///{store}"]) == 1
+    found = "SQLite: attempt to write a readonly database; expected a store"
+    assert capsys.readouterr().err.startswith(f"error: {store}: {found}")
+    assert run_command(cli, ["export", "mlflow", str(FROZEN), "--to", f"sqlite:///{absent}"]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {absent}: Read-only file system")
+
+
+@pytest.fixture
+def read_only_folder(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with an empty file m.db in it, which nobody can write to."""
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    (folder / "m.db").touch()
+    try:
+        for options in (["--bind", folder], ["-o", "remount,bind,ro"]):
+            subprocess.run(["mount", *options, folder], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.mark.long
