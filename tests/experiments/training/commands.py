@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -64,6 +66,16 @@ def stay_on_one_core() -> None:
     """For `prepare`: as many threads as a test has in this process, where it has `one_core`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def make_shared_memory_read_only() -> None:
+    """For `prepare`: mount /dev/shm so that this process, alone, cannot write to it."""
+    user, library = os.getuid(), ctypes.CDLL(None, use_errno=True)
+    own_users_and_mounts = 0x10020000  # CLONE_NEWUSER | CLONE_NEWNS
+    if library.unshare(own_users_and_mounts):
+        raise OSError(ctypes.get_errno(), "needs mounts of its own")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", "/dev/shm"], check=True)
 
 
 def _command(
