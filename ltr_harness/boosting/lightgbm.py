@@ -355,7 +355,9 @@ class Watch(Watching, AfterRound):
         self._rows = (*self._rows, *tables)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_rows": ()}
+        state = {**super().__getstate__(), "_rows": ()}
+        state.pop("_scores", None)  # of the last training: a pickle takes no inverse of its link
+        return state
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or not self._bindings:

@@ -20,7 +20,7 @@ def pool(split: Any, **more: Any) -> Any:
     return catboost.Pool(split.X, split.labels, group_id=query, **more)
 
 
-def ranker(train: Any, rounds: int = 60) -> Any:
+def ranker(train: Any, rounds: int = 30) -> Any:
     model = catboost.CatBoostRanker(
         iterations=rounds,
         learning_rate=0.3,
@@ -46,11 +46,11 @@ def model(train: Any) -> Any:
 def test_every_stage_is_measured_and_the_best_one_found(model: Any, valid: Any) -> None:
     best = best_round(model, pool(valid), NDCG(k=10), MAP(), threads=1)
     for metric in ("ndcg@10", "map"):
-        expected = [mean(valid, model.predict(valid.X, ntree_end=at), metric) for at in range(1, 61)]
+        expected = [mean(valid, model.predict(valid.X, ntree_end=at), metric) for at in range(1, 31)]
         found = [one.value for one in best.history if one.metric == metric]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
         if metric == "ndcg@10":
-            assert best.round == int(np.argmax(expected)) + 1 < 60
+            assert best.round == int(np.argmax(expected)) + 1 < 30
             assert best.value == max(found)
 
 
@@ -68,9 +68,9 @@ def test_patience_looks_no_further_and_every_at_fewer(model: Any, valid: Any) ->
     all_rounds = [one.value for one in best_round(model, pool(valid), "ndcg@10", threads=1).history]
     first = best_round(model, pool(valid), "ndcg@10", patience=3, threads=1)
     assert [one.value for one in first.history] == all_rounds[: first.round + 3]
-    assert len(first.history) < 60
+    assert len(first.history) < 30
     some = best_round(model, pool(valid), "ndcg@10", every=7, threads=1)
-    assert [one.round for one in some.history] == [*range(7, 60, 7), 60]
+    assert [one.round for one in some.history] == [*range(7, 30, 7), 30]
     assert [one.value for one in some.history] == [all_rounds[one.round - 1] for one in some.history]
 
 
@@ -79,9 +79,9 @@ def test_weights_of_queries_and_given_judgments_count(model: Any, valid: Any) ->
     weighted = pool(valid, weight=np.repeat(weights, valid.sizes))
     np.testing.assert_allclose(judgments_of(weighted).query_weights, weights, rtol=1e-12)
     expected = mean(valid, model.predict(valid.X), query_weights=weights.astype(np.float64))
-    last = best_round(model, weighted, "ndcg@10", every=60, threads=1)
+    last = best_round(model, weighted, "ndcg@10", every=30, threads=1)
     assert last.value == pytest.approx(expected, abs=1e-12)
-    again = best_round(model, pool(valid), "ndcg@10", every=60, judgments=judgments_of(weighted), threads=1)
+    again = best_round(model, pool(valid), "ndcg@10", every=30, judgments=judgments_of(weighted), threads=1)
     assert again == last
     assert judgments_of(pool(valid)).query_weights is None
     # CatBoost gives these back as ones; when this fails, they can be read

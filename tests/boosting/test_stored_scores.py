@@ -198,27 +198,17 @@ def test_every_objective_of_lightgbm_is_watched_by_the_stored_score(
         handed_over(train, valid, objective, booster, free)
 
 
-def stopped_model_and_curve(train: Any, valid: Any, *callbacks: Any, **more: Any) -> tuple[Any, list[float]]:
-    """A model that was stopped by log loss, and the log loss of every round without stopping."""
-    params, metrics = lightgbm_params("binary"), [parse_metric("log_loss")]
-    data, held_out = lightgbm_sets(train, valid, "binary")
-    model = lightgbm.train(params, data, 60, valid_sets=[held_out], callbacks=list(callbacks), **more)
-    data, _ = lightgbm_sets(train, valid, "binary")
-    whole = lightgbm.train(params, data, 60)
-    curve = [means(valid, lightgbm_scores(whole, valid.X, at), metrics)[0] for at in range(1, 61)]
-    return model, curve
-
-
 def test_the_round_is_kept_whose_stored_score_is_best(train: Any, valid: Any) -> None:
+    params, metrics = lightgbm_params("binary"), [parse_metric("log_loss")]
+    whole = lightgbm.train(params, lightgbm_sets(train, valid, "binary")[0], 60)
+    curve = [means(valid, lightgbm_scores(whole, valid.X, at), metrics)[0] for at in range(1, 61)]
+    best = int(np.argmin(curve)) + 1
+    assert 1 < best < 60  # by probabilities every round is better than the one before
     watch = in_lightgbm.Watch("log_loss", patience=60)
     stop = in_lightgbm.stop_early("log_loss", patience=60)
-    for model, curve in (
-        stopped_model_and_curve(train, valid, watch),
-        stopped_model_and_curve(train, valid, stop, feval=in_lightgbm.feval("log_loss")),
-    ):
-        best = int(np.argmin(curve)) + 1
-        # by probabilities every round is better than the one before
-        assert 1 < best < 60
+    for callback, feval in ((watch, None), (stop, in_lightgbm.feval("log_loss"))):
+        data, held_out = lightgbm_sets(train, valid, "binary")
+        model = lightgbm.train(params, data, 60, valid_sets=[held_out], callbacks=[callback], feval=feval)
         assert model.current_iteration() == best
         assert means(valid, lightgbm_scores(model, valid.X))[0] == pytest.approx(min(curve), abs=1e-12)
     assert watch.best_round == stop.best_round == best
@@ -479,16 +469,16 @@ def test_a_watch_lets_go_of_the_rows(train: Any, valid: Any) -> None:
     class Rows(np.ndarray):  # which can be referred to weakly
         pass
 
-    watch = in_lightgbm.Watch("log_loss", patience=3)
-    for objective in ("binary", "lambdarank"):
-        X = valid.X.view(Rows)
+    def watched(objective: str) -> tuple[Any, weakref.ref[Any]]:
+        watch, X = in_lightgbm.Watch("log_loss", patience=3), valid.X.view(Rows)
         data, _ = lightgbm_sets(train, valid, objective)
         held_out = lightgbm.Dataset(X, label=valid.labels, group=valid.sizes, reference=data)
         lightgbm.train(lightgbm_params(objective), data, 4, valid_sets=[held_out], callbacks=[watch])
-        rows = weakref.ref(X)
-        del X
-        gc.collect()
-        assert rows() is None
+        return watch, weakref.ref(X)
+
+    (watch, rows), (_, rows_without_link) = watched("binary"), watched("lambdarank")
+    gc.collect()
+    assert rows() is rows_without_link() is None
     assert pickle.loads(pickle.dumps(watch)).history == watch.history
 
 

@@ -138,9 +138,12 @@ def test_loss2_by_hand() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) -> None:
+def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.boosting.swap_gradients._ROWS_PER_THREAD", 1_000)
     rng = np.random.default_rng(3)
-    sizes = rng.integers(1, 60, 1_500)
+    sizes = rng.integers(1, 60, 150)
     labels = rng.choice(5, sizes.sum(), p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
     scores = rng.normal(size=labels.size)
     weights = rng.random(sizes.size)
@@ -149,7 +152,7 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
     alone = Gradients(objective, judgments).at_scores(scores)
     sums = np.add.reduceat(alone[0].astype(float), judgments.groups.boundaries[:-1])
     assert np.abs(sums).max() < 1e-5
-    assert np.count_nonzero(alone[0]) > 1_000
+    assert np.count_nonzero(alone[0]) > 100
     assert (alone[1] >= 0).all()
     for one, other in zip(alone, Gradients(objective, judgments, threads=2).at_scores(scores), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -154,10 +154,10 @@ def test_mlflow_autolog_logs_what_watch_measures(
             with mlflow.start_run() as run:
                 if library == "xgboost":
                     xgboost.train(
-                        {"objective": "rank:ndcg", "nthread": 1}, matrix(train), 30, callbacks=[watch]
+                        {"objective": "rank:ndcg", "nthread": 1}, matrix(train), 8, callbacks=[watch]
                     )
                 else:
-                    lightgbm.train(options, data, 30, callbacks=[watch])
+                    lightgbm.train(options, data, 8, callbacks=[watch])
         finally:
             flavour.autolog(disable=True)
         logged = mlflow.MlflowClient().get_metric_history(run.info.run_id, "valid-ndcg_at_10")

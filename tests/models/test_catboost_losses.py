@@ -29,7 +29,7 @@ ASKS_FOR_MORE = {
 }
 
 
-def scores(train: Any, objective: Any, rounds: int = 4) -> Any:
+def scores(train: Any, objective: Any, rounds: int = 2) -> Any:
     ranker = CatBoostRanker.model_validate({"objective": objective, "params": SMALL})
     return ranker.fit(Training(train=train, rounds=rounds)).score(train.features)
 
@@ -53,7 +53,7 @@ def problem(objective: Any, facts: Any = None) -> str:
 )
 def test_its_own_strings_reach_it(objective: str, train: Any) -> None:
     assert problem(objective) == ""
-    model = CatBoostRanker(objective=objective, params=SMALL).fit(Training(train=train, rounds=3))
+    model = CatBoostRanker(objective=objective, params=SMALL).fit(Training(train=train, rounds=1))
     assert model.params["loss_function"] == objective
     assert np.ptp(model.score(train.features)) > 0
 
@@ -151,7 +151,7 @@ def test_its_err_is_for_probabilities(facts: Any) -> None:
 def test_a_metric_that_it_has_is_translated(objective: Any, own: str, train: Any, facts: Any) -> None:
     ranker = CatBoostRanker.model_validate({"objective": objective, "params": SMALL, "preset": "small"})
     assert ranker.check(facts()) == []
-    model = ranker.fit(Training(train=train, rounds=30))
+    model = ranker.fit(Training(train=train, rounds=10))
     assert model.params["loss_function"] == own
     metric = objective["metric"]
     binding = bind(metric, train.judgments)

@@ -59,18 +59,18 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     fields: dict[str, Any], weights: bool, make_dataset: Any
 ) -> None:
     train, valid, test = (make_dataset(seed, weights=weights) for seed in (1, 2, 3))
-    rule = StoppingRule(NDCG10, patience=6, max_rounds=30)
+    rule = StoppingRule(NDCG10, patience=3, max_rounds=12)
     training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
     model = XGBoostRanker(**fields).fit(training)
-    booster = train_library(fields, train, seed=5, rounds=30)
+    booster = train_library(fields, train, seed=5, rounds=12)
     binding, rows = bind(NDCG10, valid.judgments), xgboost.DMatrix(valid.features)
     curve = [
         float(binding.means(booster.predict(rows, output_margin=True, iteration_range=(0, i)))[0])
-        for i in range(1, 31)
+        for i in range(1, 13)
     ]
     best = int(np.argmax(curve[: model.rounds_trained])) + 1
     assert model.best_round == best
-    assert model.rounds_trained == min(best + 6, 30)
+    assert model.rounds_trained == min(best + 3, 12)
     ours = [point.value for point in model.history if point.metric == "ndcg@10"]
     np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
     assert trees(model.booster) == trees(booster[:best])
@@ -81,7 +81,7 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
 def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
     train: Any, valid: Any, tmp_path: Path
 ) -> None:
-    rule = StoppingRule(NDCG10, patience=6, max_rounds=60)
+    rule = StoppingRule(NDCG10, patience=3, max_rounds=20)
     model = XGBoostRanker(params=SAMPLED).fit(
         Training(train=train, valid=valid, seed=1, metrics=(ERR(k=10, max_grade=4),), stopping=rule)
     )
@@ -100,7 +100,7 @@ def test_the_value_at_the_best_round_is_that_of_the_loaded_model(
 def test_threads_do_not_move_a_tree_and_seeds_only_where_they_matter(train: Any) -> None:
     def fitted(seed: int, threads: int, params: dict[str, Any]) -> list[str]:
         ranker = XGBoostRanker(params=params)
-        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=8)).booster)
+        return trees(ranker.fit(Training(train=train, seed=seed, threads=threads, rounds=4)).booster)
 
     for params in (SMALL, SAMPLED, {**SMALL, "lambdarank_pair_method": "mean"}):
         assert fitted(1, 1, params) == fitted(1, 2, params)
@@ -458,7 +458,7 @@ def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> N
     train, test = (LightGbm().read([f"rank.{split}"], folder) for split in ("train", "test"))
     binding = bind([NDCG(k=10)], test.judgments)
     ours, theirs = (
-        binding.per_query(ranker.fit(Training(train=train, seed=1, rounds=80)).score(test.features))[0]
+        binding.per_query(ranker.fit(Training(train=train, seed=1, rounds=40)).score(test.features))[0]
         for ranker in (
             XGBoostRanker(objective="rank_xendcg", preset="small"),
             LightGBMRanker(objective="rank_xendcg", preset="small"),

@@ -26,10 +26,10 @@ KINDS = [
 @pytest.mark.parametrize("grades", [(1, 1, 1, 0), (0, 0, 0, 1), (0, 1, 2, 3), (3, 2, 0, 1), (2, 0, 3, 0)])
 @pytest.mark.parametrize(("library", "params"), KINDS)
 def test_the_ends_of_float32_stay_on_their_side(library, params, grades, trained_on, tmp_path: Path):
-    X = np.zeros((400, 5))
-    X[:, 2] = np.tile(VALUES, 100)
+    X = np.zeros((100, 5))
+    X[:, 2] = np.tile(VALUES, 25)
     train = from_arrays(
-        X, np.tile(grades, 100), group_sizes=[20] * 20, feature_names=["a", "b", "price", "d", "e"]
+        X, np.tile(grades, 25), group_sizes=[20] * 5, feature_names=["a", "b", "price", "d", "e"]
     )
     model = trained_on(library, train, dict(params))
     assert len(set(model.score(train.features[:4]).round(9))) > 1
