@@ -14,6 +14,31 @@ from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+TRAP = "from pathlib import Path\nPath({marker!r}).open('a').write(__name__ + ' ')\nraise ImportError(__name__)\n"
+"""A module that writes to a file that it was imported."""
+
+STANDARD_NAMES = (
+    "random",
+    "statistics",
+    "numpy",
+    "signal",
+    "selectors",
+    "socket",
+    "tempfile",
+    "pickle",
+    "struct",
+    "heapq",
+)
+
+
+def folder_of_traps(folder: Path) -> tuple[Path, Path]:
+    """A folder of modules that nobody may import, under names that everybody does, and the file that says who did."""
+    here, executed = folder / "here", folder / "executed"
+    here.mkdir()
+    for name in STANDARD_NAMES:
+        (here / f"{name}.py").write_text(TRAP.format(marker=str(executed)))
+    return here, executed
+
 
 class Command:
     """The command as a copy of the process that workers are copies of, in a session of its own.

@@ -133,7 +133,7 @@ def test_with_folds_it_learns_from_all_rows(experiment: Path, tmp_path: Path, ca
         assert record.metrics == {}
         assert f"final: lgbm, seed {record.seed}, all 90 queries: {run.path}" in said
         assert np.unique(run.score_split(everything)).size > 10
-    data = ["--data", str(tmp_path / "valid.parquet")]
+    data = ["--data", str(tmp_path / "valid.parquet"), "--documents", "5"]
     assert run_command(cli, ["predict", str(finals[0].path), data[1], "-o", str(tmp_path / "new.csv")]) == 0
     assert run_command(cli, ["show", "trees", str(finals[0].path), *data]) == 0
     assert run_command(cli, ["show", "run", str(finals[0].path)]) == 0

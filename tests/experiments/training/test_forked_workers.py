@@ -11,28 +11,23 @@ from typing import Any
 import pytest
 import yaml
 
+from .commands import folder_of_traps  # type: ignore[import-not-found]
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
 
 SCRIPT = """
+held = open(HELD, "w")
 print("once")
-from ltr_harness.experiments.training.pool import new_pool, worker_context
-
-context = worker_context()
-
 import sys
-from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
 
-from ltr_harness.workflow import prepare
-from ltr_harness.experiments.training.progress import Progress
-from ltr_harness.workflow import read
-from ltr_harness.experiments.training.workers import run_in_workers
+from ltr_harness import run_experiment
+from ltr_harness.experiments.training.pool import new_pool, worker_context
 
-prepared = prepare(read(CONFIG, runs=RUNS))
-runs = list(run_in_workers(prepared.tasks, replace(prepared, threads=2), workers=2, progress=Progress()))
-print({run.record.status for _, run in runs}, {run.record.threads for _, run in runs})
-with new_pool(1, context) as one:
+result = run_experiment(CONFIG, runs=RUNS, workers=2)
+print({run.record.status for run in result.runs}, result.comparison.models)
+with new_pool(1, worker_context()) as one:
     one.submit(exec, "import multiprocessing as m; p = m.get_context('forkserver').Process(target=len, args=([],)); "
                "p.start(); p.join(); print('exit', p.exitcode)").result(60)
     print("hook of its own:", one.submit(eval, "__import__('sys').excepthook.__module__").result(60))
@@ -47,18 +42,25 @@ print("hook here:", sys.excepthook is sys.__excepthook__)
 def test_workers_are_copies_of_a_process_that_has_loaded_all(
     small_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    """They train with several threads each, which hangs for ever where a booster had threads before the copy."""
+    """They import neither the script, which needs no main guard, nor anything from the current folder."""
     small_config["models"] = {name: small_config["models"][name] for name in ("lgbm", "xgb")}
     small_config["seeds"] = [1]
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_config))
-    script = SCRIPT.replace("CONFIG", repr(str(tmp_path / "small.yaml"))).replace("RUNS", repr(str(tmp_path)))
-    script = f"held = open({str(tmp_path / 'held')!r}, 'w')\n{script}"
-    command = [sys.executable, "-c", script]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    named = {"HELD": tmp_path / "held", "CONFIG": tmp_path / "small.yaml", "RUNS": tmp_path / "runs"}
+    script = SCRIPT
+    for name, path in named.items():
+        script = script.replace(name, repr(str(path)))
+    (tmp_path / "scripts").mkdir()
+    file = tmp_path / "scripts" / "script.py"
+    file.write_text(script)
+    here, executed = folder_of_traps(tmp_path)
+    command = [sys.executable, str(file)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=here)
+    assert not executed.exists(), executed.read_text()
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
         "once",
-        "{'complete'} {2}",
+        "{'complete'} ('lgbm', 'xgb')",
         "exit 0",
         "hook of its own: ltr_harness.experiments.training.preloaded",
         "holds files of its owner: False",

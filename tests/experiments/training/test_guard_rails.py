@@ -119,9 +119,8 @@ class Model(FittedModel):
 
 
 @pytest.mark.usefixtures("without_report")
-@pytest.mark.parametrize("kind", ["entry point", "own file"])
-def test_a_ranker_from_outside_runs_in_workers_too(
-    kind: str, small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rankers_from_outside_run_in_workers_too(
+    small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
     about = site / "sum_ranker-1.0.dist-info"
@@ -130,8 +129,8 @@ def test_a_ranker_from_outside_runs_in_workers_too(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sum-ranker\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[ltr_harness.rankers]\nsum = sum_ranker:Sum\n")
     monkeypatch.syspath_prepend(str(site))
-    name = "sum" if kind == "entry point" else f"{site / 'sum_ranker.py'}:Sum"
-    small_config["models"] = {"sum": {"ranker": name, "sign": -1.0}, "random": {"ranker": "random"}}
+    names = {"entry point": "sum", "own file": f"{site / 'sum_ranker.py'}:Sum"}
+    small_config["models"] = {kind: {"ranker": name, "sign": -1.0} for kind, name in names.items()}
     del small_config["stopping"]
     means = []
     for workers in (1, 2):

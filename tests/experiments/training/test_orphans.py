@@ -18,22 +18,9 @@ import yaml
 from ltr_harness.experiments.training.pool import isolated, new_pool, worker_context
 from tests.experiments.training.conftest import of_session
 
-from .commands import Command  # type: ignore[import-not-found]
+from .commands import TRAP, Command, folder_of_traps  # type: ignore[import-not-found]
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
-NAMES = (
-    "random",
-    "statistics",
-    "numpy",
-    "signal",
-    "selectors",
-    "socket",
-    "tempfile",
-    "pickle",
-    "struct",
-    "heapq",
-)
-PAYLOAD = "from pathlib import Path\nPath({marker!r}).open('a').write(__name__ + ' ')\nraise ImportError(__name__)\n"
 
 
 def start_command(config: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
@@ -109,20 +96,16 @@ def test_a_killed_command_leaves_no_process_and_lets_go_of_its_output(
         command.process.join()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @LINUX
-@pytest.mark.parametrize("workers", ["2", pytest.param("dask:2", marks=pytest.mark.slow)])
-def test_workers_import_nothing_from_the_current_folder(
-    small_file: Path, tmp_path: Path, workers: str
+def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
+    small_file: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    for name in NAMES:
-        (folder / f"{name}.py").write_text(PAYLOAD.format(marker=str(tmp_path / "executed")))
+    """Those of another process do not either: `test_forked_workers.py`."""
+    folder, executed = folder_of_traps(tmp_path)
     quick = ["--set", "stopping.max_rounds=2", "--set", "seeds=[1]"]
-    process = start_command(small_file, folder, "--workers", workers, *quick)
+    process = start_command(small_file, folder, "--workers", "dask:2", *quick)
     _, said = process.communicate()
-    executed = tmp_path / "executed"
     assert not executed.exists(), executed.read_text()
     assert process.returncode == 0, said
 
@@ -136,7 +119,7 @@ def test_where_workers_do_not_start_as_copies(tmp_path: Path, monkeypatch: pytes
     """Processes that start anew, as on macOS and Windows, have the places of modules that this one has."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "random.py").write_text(PAYLOAD.format(marker=str(tmp_path / "executed")))
+    (tmp_path / "random.py").write_text(TRAP.format(marker=str(tmp_path / "executed")))
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
     worker_context()
     with new_pool(1, multiprocessing.get_context("spawn")) as pool:

@@ -183,8 +183,8 @@ def test_options_are_tuned(tmp_path: Path) -> None:
 
 
 def test_folds_sweeps_and_the_final_model(tmp_path: Path, ltr: Ltr) -> None:
-    data = {"reader": "synthetic", "files": ["train", "valid"], "folds": 3, "max_grade": 4}
-    data["n_queries"] = {"train": 40, "valid": 40}
+    data: dict[str, Any] = {"reader": "synthetic", "files": ["train", "valid"], "folds": 3, "max_grade": 4}
+    data |= {"n_queries": {"train": 20, "valid": 20}, "n_features": 12}
     sweep = {"grid": {"models.logistic.params.C": [0.1, 1.0]}}
     path = write_experiment(tmp_path, data=data, sweep=sweep, seeds=[1])
     code, _, err = ltr("run", path, "--runs", tmp_path / "runs", "--quiet", "--final", "forest")

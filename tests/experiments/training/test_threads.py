@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,9 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import TrainingError
-from ltr_harness.workflow import prepare, read
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.workflow import ExperimentResult, prepare, read
 from tests.experiments.training.conftest import runs_of
 
 pytestmark = pytest.mark.long
@@ -76,48 +74,33 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(
     assert digests[0] == digests[1]
 
 
-OMP: dict[str, Any] = {
-    "name": "omp",
-    "data": {"reader": "synthetic", "n_queries": {"train": 700, "valid": 5, "test": 5}, "n_features": 12},
-    "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
-    "models": {ranker: {"ranker": ranker, "rounds": 5} for ranker in ("xgboost", "lightgbm")},
-    "report": {"formats": ["json"]},
-}
-TRAIN = """
-import json, sys
-from ltr_harness import run_experiment
-result = run_experiment(json.loads(sys.argv[1]), runs=sys.argv[2], workers=1)
-print({run.record.model: run.record.files for run in result.runs})
-"""
-
-
-@pytest.mark.usefixtures("without_report")
-def test_how_busy_the_machine_is_does_not_decide_on_the_threads(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TRAIN, json.dumps(OMP), str(tmp_path / "dynamic")]
-    environment = {**os.environ, "OMP_DYNAMIC": "true"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    result = run_experiment(OMP, runs=tmp_path / "here", workers=1)
-    files = {run.record.model: run.record.files for run in result.runs}
-    assert list(files) == ["xgboost", "lightgbm"]
-    assert done.stdout == f"{files}\n"
-
-
-def test_the_setting_is_the_callers_again_afterwards() -> None:
+@pytest.mark.parametrize("model", ["lgbm", "xgb"])
+def test_how_busy_the_machine_is_does_not_decide_on_the_threads(
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path, model: str
+) -> None:
+    """As with OMP_DYNAMIC=true in the environment, by which OpenMP would start fewer where others work."""
     import lightgbm
     import xgboost
 
-    from ltr_harness.models.tree_model import fixed_threads
+    library = {"lgbm": lightgbm.basic._LIB, "xgb": xgboost.core._LIB}[model]
+    in_rounds: list[int] = []
 
-    for library in (xgboost.core._LIB, lightgbm.basic._LIB):
-        before = library.omp_get_dynamic()
-        try:
-            library.omp_set_dynamic(1)
-            with fixed_threads(library):
-                assert library.omp_get_dynamic() == 0
-            assert library.omp_get_dynamic() == 1
-        finally:
-            library.omp_set_dynamic(before)
+    class Look(Progress):
+        def round(self, task: Task, number: int, values: Any) -> None:
+            in_rounds.append(library.omp_get_dynamic())
+
+    small_config |= {"seeds": [1], "models": {model: small_config["models"][model]}}
+    before = library.omp_get_dynamic()
+    try:
+        library.omp_set_dynamic(1)
+        (run,) = runs_of(small_config, tmp_path / "dynamic", progress=Look())
+        afterwards = library.omp_get_dynamic()
+    finally:
+        library.omp_set_dynamic(before)
+    assert set(in_rounds) == {0}
+    assert afterwards == 1, "the setting is the caller's again"
+    (same,) = (one for one in trained_experiment.runs if one.path.name == run.path.name)
+    assert run.record.files == same.record.files
 
 
 def test_a_library_that_hides_its_openmp_is_refused_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,13 +98,10 @@ for workers in {workers!r}:
 """
 
 
-@pytest.mark.parametrize(
-    "tuned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["runs", "searches"]
-)
-def test_a_script_needs_no_main_guard(small_config: dict[str, Any], tmp_path: Path, tuned: bool) -> None:
+@pytest.mark.slow
+def test_searches_of_a_script_need_no_main_guard(small_config: dict[str, Any], tmp_path: Path) -> None:
     """Processes that import the script which starts them would run the experiment again."""
-    if tuned:
-        small_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
+    small_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
     small_config["seeds"] = [1]
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small_config))
