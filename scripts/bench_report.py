@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
+
+import chromium
 
 FEATURES = ("match_1", "match_2", "match_3", "match_4", "match_5")
 
@@ -95,16 +97,12 @@ def train(folder: Path, models: int, queries: int) -> None:
 
 def opening_of(page: Path) -> tuple[float, float] | str:
     """Seconds until the page can be read and until its last chart is drawn, medians of five; or why there are none."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        chromium = None
-    if chromium is None:
+    # what people read reports with, where it is there
+    path = chromium.find((*chromium.WITH_WINDOW, *chromium.NAMES))
+    if path is None or find_spec("playwright") is None:
         return "needs chromium and the package playwright"
     found = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium.launched(path) as browser:
         for _ in range(5):
             tab = browser.new_page(viewport={"width": 1280, "height": 900})
             tab.goto(page.as_uri())
@@ -115,7 +113,6 @@ def opening_of(page: Path) -> tuple[float, float] | str:
                 tab.wait_for_timeout(20)
             found.append((ready / 1000, tab.evaluate("performance.now()") / 1000))
             tab.close()
-        browser.close()
     ready, drawn = (sorted(column)[2] for column in zip(*found, strict=True))
     return ready, drawn
 

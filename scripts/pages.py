@@ -8,7 +8,6 @@ too. Each is opened at four widths, in light and dark, and as an A4 sheet with e
 import argparse
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -16,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
@@ -141,21 +142,17 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder for the pages; by default a temporary one")
     parser.add_argument("--only", help="pages whose name has this in it")
     arguments = parser.parse_args()
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        print("pages: needs chromium, for example: apt-get install chromium", file=sys.stderr)
+    path_of_chromium = chromium.find()
+    if path_of_chromium is None:
+        print(f"pages: {chromium.MISSING}", file=sys.stderr)
         return 2
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from playwright.sync_api import sync_playwright
-
     n_wrong = 0
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as temporary, chromium.launched(path_of_chromium) as browser:
         folder = arguments.keep or Path(temporary)
         pages = make_pages(folder, arguments.folder)
         if arguments.site:
             pages |= built_site(folder / "site")
-        browser = driver.chromium.launch(executable_path=chromium, args=sandbox)
         for name, path in pages.items():
             if arguments.only and arguments.only not in name:
                 continue

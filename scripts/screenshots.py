@@ -6,10 +6,11 @@ import argparse
 import io
 import os
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
+
+import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -20,9 +21,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, help="folder of runs to reuse; by default a temporary one")
     arguments = parser.parse_args()
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        print("screenshots: needs chromium, for example: apt-get install chromium", file=sys.stderr)
+    path_of_chromium = chromium.find()
+    if path_of_chromium is None:
+        print(f"screenshots: {chromium.MISSING}", file=sys.stderr)
         return 2
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from ltr_harness import run_experiment
@@ -32,7 +33,7 @@ def main() -> int:
         assert result.report is not None
         assert result.report_path is not None
         IMAGES.mkdir(parents=True, exist_ok=True)
-        photograph(result.report_path, chromium)
+        photograph(result.report_path, path_of_chromium)
         (IMAGES / "terminal.svg").write_text(terminal(result.report), encoding="utf-8")
     too_large = [path.name for path in sorted(IMAGES.iterdir()) if path.stat().st_size > LARGEST]
     for path in sorted(IMAGES.iterdir()):
@@ -42,13 +43,9 @@ def main() -> int:
     return 1 if too_large else 0
 
 
-def photograph(report: Path, chromium: str) -> None:
+def photograph(report: Path, path_of_chromium: str) -> None:
     """The first screen in light, an opened query in dark."""
-    from playwright.sync_api import sync_playwright
-
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=sandbox)
+    with chromium.launched(path_of_chromium) as browser:
         for name, scheme in (("report", "light"), ("query", "dark")):
             page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
             page.goto(report.resolve().as_uri())

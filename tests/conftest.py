@@ -250,7 +250,9 @@ def script(repository: Path) -> Callable[[str], ModuleType]:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(repository / "scripts")  # they import each other
+            spec.loader.exec_module(module)
         return module
 
     return load
@@ -321,16 +323,12 @@ def mlflow_store() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(script: Callable[[str], ModuleType]) -> Iterator[Any]:
     """A real one. Of a module and no longer: its driver's event loop would be in the way of other tests' own."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    chromium = next((path for name in names if (path := shutil.which(name))), None)
-    if chromium is None:
-        pytest.skip("needs chromium, for example: apt-get install chromium")
-    # As root, as in containers, chromium refuses to run with its sandbox.
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=chromium, args=arguments)
+    pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    chromium = script("chromium")
+    path = chromium.find()
+    if path is None:
+        pytest.skip(chromium.MISSING)
+    with chromium.launched(path) as launched:
         yield launched
-        launched.close()
