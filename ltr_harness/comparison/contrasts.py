@@ -1,7 +1,7 @@
 """Models as a comparison sees them, the summary of each, and their paired differences in families."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -361,24 +361,34 @@ class Contrast:
 
     def differences(self) -> Floats:
         """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
-        ((model_means, other_means),) = seed_means([self])
-        return paired_differences(model_means, other_means)
+        (means,) = seed_means([self])
+        return self.restrict(means.differences)
+
+    def restrict(self, values: Floats) -> Floats:
+        """(n_queries,): the values, NaN where a query is not among these."""
+        return values if self.queries is None else np.where(self.queries, values, np.nan)
 
 
-def seed_means(cells: Sequence[Contrast]) -> list[tuple[Floats, Floats]]:
-    """Return (n_queries,) means over seeds of each contrast's model and of the other, NaN where a query is not in it.
+class SeedMeans(NamedTuple):
+    """The means over seeds of a contrast's two models for every query, (n_queries,) each, and their differences."""
 
-    Contrasts of parts of the queries share them: each system's are computed once.
-    """
-    means: dict[tuple[int, str], Floats] = {}
+    model: Floats
+    other: Floats
+    differences: Floats
 
-    def mean_of(system: SystemResult, cell: Contrast) -> Floats:
-        key = id(system), cell.metric
-        if key not in means:
-            means[key] = system.values[cell.metric].mean(axis=0)
-        return means[key] if cell.queries is None else np.where(cell.queries, means[key], np.nan)
 
-    return [(mean_of(cell.model, cell), mean_of(cell.other, cell)) for cell in cells]
+def seed_means(cells: Sequence[Contrast]) -> list[SeedMeans]:
+    """Return the means of each contrast, of all queries: contrasts of parts of them share their arrays."""
+    means: dict[tuple[SystemResult, str], Floats] = {}
+    pairs: dict[tuple[SystemResult, SystemResult, str], SeedMeans] = {}
+    for cell in cells:
+        for system in (cell.model, cell.other):
+            if (system, cell.metric) not in means:
+                means[system, cell.metric] = system.values[cell.metric].mean(axis=0)
+        if (cell.model, cell.other, cell.metric) not in pairs:
+            sides = means[cell.model, cell.metric], means[cell.other, cell.metric]
+            pairs[cell.model, cell.other, cell.metric] = SeedMeans(*sides, paired_differences(*sides))
+    return [pairs[cell.model, cell.other, cell.metric] for cell in cells]
 
 
 class MeanDifference(NamedTuple):
@@ -402,7 +412,7 @@ def mean_differences(
     tested = _TestedFamilies.of(families, directions, method, sampling)
     n = np.count_nonzero(~np.isnan(tested.table.d), axis=0).tolist()
     return [
-        MeanDifference(n[j], *tested.table.means(j), difference)
+        MeanDifference(n[j], *tested.table.means[j], difference)
         for j, difference in enumerate(tested.differences)
     ]
 
@@ -505,15 +515,17 @@ class _DifferenceTable:
     d: Floats  # (n_queries, m), NaN where undefined
     sample: ClusterSums
     widths: Floats  # (m,) how far apart two values of the metric can be
-    sides: Sequence[tuple[Floats, Floats]]  # (n_queries,) means over seeds of each contrast's two models
+    sides: Sequence[SeedMeans]  # of each contrast
 
     @classmethod
     def of(cls, cells: Sequence[Contrast], sampling: Sampling) -> "_DifferenceTable":
         sides = seed_means(cells)
-        d = np.column_stack([paired_differences(*pair) for pair in sides])
+        d = np.column_stack(
+            [cell.restrict(side.differences) for cell, side in zip(cells, sides, strict=True)]
+        )
         if sampling.weights is not None:
             d[sampling.weights == 0] = np.nan
-        models = [cell.model for cell in cells]
+        models = list(dict.fromkeys(cell.model for cell in cells))
         bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
         widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
         return cls(cells, sampling, d, sampling.contributions(d), widths, sides)
@@ -543,7 +555,7 @@ class _DifferenceTable:
 
     def description(self, j: int, higher_is_better: bool) -> dict[str, Any]:
         """Return the numbers of column j that no test is needed for, as fields of `Paired`."""
-        model_mean, other_mean = self.means(j)
+        model_mean, other_mean = self.means[j]
         above, ties, below = (int(counts[j]) for counts in self.tally)
         wins, losses = (above, below) if higher_is_better else (below, above)
         relative = math.nan
@@ -562,12 +574,26 @@ class _DifferenceTable:
             "other_mean": other_mean,
         }
 
-    def means(self, j: int) -> tuple[float, float]:
-        """Return the means of the two models over the queries that both have."""
-        defined = np.flatnonzero(~np.isnan(self.d[:, j]))
-        sides = np.column_stack([side[defined] for side in self.sides[j]])
-        model_mean, other_mean = self.sampling.take(defined).means(sides).tolist()
-        return model_mean, other_mean
+    @cached_property
+    def means(self) -> list[tuple[float, float]]:
+        """The means of each contrast's two models over the queries that both have."""
+        means = np.empty((len(self.cells), 2))
+        for rows, columns in self._columns_by_queries():
+            sides = [side[rows] for j in columns for side in (self.sides[j].model, self.sides[j].other)]
+            undefined = np.isnan(self.d[np.ix_(rows, columns)])
+            values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(sides, axis=1))
+            means[columns] = self.sampling.take(rows).means(values).reshape(-1, 2)
+        return [(model_mean, other_mean) for model_mean, other_mean in means.tolist()]
+
+    def _columns_by_queries(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the columns of the contrasts that have the same queries, with these queries."""
+        groups: dict[int, list[int]] = {}
+        for j, cell in enumerate(self.cells):
+            groups.setdefault(id(cell.queries), []).append(j)
+        for columns in groups.values():
+            queries = self.cells[columns[0]].queries
+            rows = np.arange(len(self.d)) if queries is None else np.flatnonzero(queries)
+            yield rows, np.array(columns)
 
 
 def differences_of(

@@ -16,6 +16,7 @@ from ltr_harness.comparison.contrasts import (
     Contrast,
     MeanDifference,
     PairVerdict,
+    SeedMeans,
     SystemResult,
     difference_text,
     mean_differences,
@@ -23,8 +24,6 @@ from ltr_harness.comparison.contrasts import (
     seed_means,
 )
 from ltr_harness.comparison.query_slices import QuerySlice
-from ltr_harness.comparison.stats.cluster_sums import paired_differences
-from ltr_harness.data.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,11 @@ def _results_at(
         for part in comparison.parts
     ]
     sides = seed_means([cell for _, cell in cells])
-    sizes = [_size(paired_differences(*means), comparison) for means in sides]
+    has_weight = comparison.sampling.of_queries(comparison.n_queries) > 0
+    sizes = [
+        int(np.count_nonzero(part.queries & has_weight & ~np.isnan(means.differences)))
+        for (part, _), means in zip(cells, sides, strict=True)
+    ]
     families: dict[str, list[Contrast]] = {metric: [] for metric in metrics}
     for (_, cell), size in zip(cells, sizes, strict=True):
         if size >= SMALLEST:
@@ -119,12 +122,6 @@ def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metr
     return unsure
 
 
-def _size(differences: Floats, comparison: Comparison) -> int:
-    """Return how many queries of a part count, by their differences (n_queries,)."""
-    counts = ~np.isnan(differences)
-    return int(np.count_nonzero(counts & (comparison.sampling.of_queries(counts.size) > 0)))
-
-
 def _result(part: QuerySlice, cell: Contrast, tested: MeanDifference) -> SliceResult:
     """Return the result of a part that was tested."""
     difference = tested.difference
@@ -144,10 +141,10 @@ def _result(part: QuerySlice, cell: Contrast, tested: MeanDifference) -> SliceRe
 
 
 def _untested_result(
-    part: QuerySlice, cell: Contrast, size: int, means: tuple[Floats, Floats], comparison: Comparison
+    part: QuerySlice, cell: Contrast, size: int, means: SeedMeans, comparison: Comparison
 ) -> SliceResult:
     """Return the means of a part that is too small to be tested."""
-    values = np.column_stack(means)
+    values = np.column_stack([cell.restrict(means.model), cell.restrict(means.other)])
     values[np.isnan(values).any(axis=1)] = np.nan
     model_mean, baseline_mean = comparison.sampling.means(values).tolist()
     return SliceResult(

@@ -44,8 +44,8 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
     filled = np.where(np.isnan(values), 0.0, values)
     bits = _MANTISSA - int(np.ceil(np.log2(max(len(values), 2))))
     _, exponent = np.frexp(np.abs(filled).max(axis=0, initial=0.0))
-    grid: Floats = np.rint(np.ldexp(filled, bits - exponent))
-    unit: Floats = np.ldexp(1.0, exponent - bits)
+    unit: Floats = np.ldexp(1.0, np.maximum(exponent - bits, np.finfo(np.float64).minexp))
+    grid: Floats = np.rint(filled / unit)  # exact, as the unit is a power of two
     return grid, unit
 
 

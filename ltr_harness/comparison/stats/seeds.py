@@ -183,9 +183,11 @@ def variance_components(
 
     Of queries with weights w the variances are of w / mean(w) times what a query is off by, as in that of a ratio.
     """
+    if max(len(first), len(second)) < 2:
+        return None
     defined = _defined(first, second, weights)
     n = int(defined.sum())
-    if max(len(first), len(second)) < 2 or n < 2:
+    if n < 2:
         return None
     shares = np.ones(n) if weights is None else weights[defined] / weights[defined].mean()
     sides = first[:, defined], second[:, defined]

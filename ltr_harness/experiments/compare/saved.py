@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
@@ -130,8 +129,8 @@ def _table_of(system: SystemResult, metrics: Sequence[str], reserved_names: Set[
     """Return a row for each query of each replicate."""
     n_queries, n_replicates = len(system.query_ids), len(system.replicates)
     columns = {
-        "model": column_of(np.full(n_queries * n_replicates, system.name, dtype=object)),
-        "replicate": column_of(np.repeat(np.array(system.replicates), n_queries)),
+        "model": pa.repeat(system.name, n_queries * n_replicates),
+        "replicate": pa.chunked_array([pa.repeat(name, n_queries) for name in system.replicates]),
         "query_id": pa.chunked_array([column_of(system.query_ids)] * n_replicates),
     }
     for metric in metrics:

@@ -184,13 +184,11 @@ def recompute(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tu
     conventions = _conventions_by_name(names, has_missed)
     values: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     refused: dict[ToolConvention, str] = {}
-    for of_candidates in (False, True):
-        chosen = [
-            convention
-            for conventions_of_metric in conventions.values()
-            for convention in conventions_of_metric
-            if convention.of_candidates == of_candidates
-        ]
+    every = [
+        convention for conventions_of_metric in conventions.values() for convention in conventions_of_metric
+    ]
+    for of_candidates in sorted({convention.of_candidates for convention in every}):
+        chosen = [convention for convention in every if convention.of_candidates == of_candidates]
         means_by_model, reasons = _means_by_convention(chosen, models, rows, of_candidates=of_candidates)
         refused |= reasons
         for model, model_means in means_by_model.items():
