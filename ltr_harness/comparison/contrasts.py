@@ -351,7 +351,8 @@ class Contrast:
         model_values, other_values = self.model.values[self.metric], self.other.values[self.metric]
         if self.queries is None:
             return model_values, other_values
-        return model_values[:, self.queries], other_values[:, self.queries]
+        kept = np.flatnonzero(self.queries)
+        return model_values.take(kept, axis=1), other_values.take(kept, axis=1)
 
     def weights(self, sampling: Sampling) -> Floats | None:
         """(n_kept,): how much each of these queries counts; None where every query counts once."""
@@ -550,7 +551,7 @@ class _DifferenceTable:
 
     def spread(self, j: int, components: VarianceComponents | None, method: Method) -> Spread | None:
         """Return what makes the error of column j; None without any spread."""
-        column = self.sample.columns(slice(j, j + 1))
+        column = self.sample.columns(np.array([j]))  # a copy, as a column of a table is slow to read
         return spread_of(column, int(self.moments.n[j]), components, method, self.widths[j])
 
     def description(self, j: int, higher_is_better: bool) -> dict[str, Any]:

@@ -136,6 +136,7 @@ def _environment() -> "jinja2.Environment":
         plain=_attribute_text,
         cells=table_views,
         cell_text=formats.cell_text,
+        row_colour=row_colour,
         scale=scale,
         signs=_with_signs,
     )
@@ -150,6 +151,11 @@ def table_views(table: blocks.Table) -> list[list[CellView]]:
         ]
         for row_number, row in enumerate(table.rows)
     ]
+
+
+def row_colour(row: Sequence[CellView]) -> str:
+    """Return the class with the colour of a row's first model; "" where it names none."""
+    return next((view.colour for view in row if view.kind == "model"), "")
 
 
 def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
