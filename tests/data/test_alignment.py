@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,7 +143,17 @@ print(hasattr(sys.modules["pandas"], "Series"))
 
 
 @pytest.mark.long
-def test_pandas_that_another_thread_is_loading_is_waited_for() -> None:
-    """As a report's libraries are loaded while models are trained."""
-    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=False)
+def test_pandas_that_another_thread_is_loading_is_waited_for(tmp_path: Path) -> None:
+    """As a report's libraries are loaded while models are trained. Here pandas is two classes that come late."""
+    (tmp_path / "pandas.py").write_text(
+        "import time\ntime.sleep(0.3)\nclass Series: pass\nclass DataFrame: pass\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.stdout, done.stderr) == ("True\n", "")

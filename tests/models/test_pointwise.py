@@ -173,7 +173,7 @@ def test_presets_and_search_spaces_are_there(library: str, objective: str, train
         assert ranker.seed_matters
         assert ranker.search_space() == SPACES[library, ranker.loss]
     assert {"small", "web"} == PRESETS[library, ranker.loss].keys()
-    model = make_ranker(library, objective, preset="small", params={}).fit(Training(train=data, rounds=5))
+    model = make_ranker(library, objective, preset="small", params={}).fit(Training(train=data, rounds=2))
     assert np.ptp(model.score(data.features)) > 0
     assert not any("constant" in note for note in map(str, model.cautions))
 
@@ -181,11 +181,11 @@ def test_presets_and_search_spaces_are_there(library: str, objective: str, train
 @each
 def test_training_goes_on_from_a_model(library: str, objective: str, train: Any, tmp_path: Path) -> None:
     data = with_labels(train, objective)
-    first = make_ranker(library, objective).fit(Training(train=data, rounds=3))
+    first = make_ranker(library, objective).fit(Training(train=data, rounds=2))
     first.save(tmp_path)
-    more = make_ranker(library, objective, init_model=str(tmp_path)).fit(Training(train=data, rounds=2))
-    assert more.booster.num_trees() == 5 if library == "lightgbm" else more.best_round == 5
-    before = more.score_after(data.features, 3)
+    more = make_ranker(library, objective, init_model=str(tmp_path)).fit(Training(train=data, rounds=1))
+    assert more.booster.num_trees() == 3 if library == "lightgbm" else more.best_round == 3
+    before = more.score_after(data.features, 2)
     np.testing.assert_allclose(before, first.score(data.features), rtol=0, atol=1e-6)
 
 
@@ -209,19 +209,21 @@ def test_a_monotone_feature_never_lowers_the_score_or_is_refused(
         assert NOT_MONOTONE[objective] in str(problems[0])
         return
     assert problems == []
-    model = ranker.fit(Training(train=data, rounds=5))
+    model = ranker.fit(Training(train=data, rounds=3))
     steps = np.repeat(data.features[:20], 9, axis=0)
     steps[:, 0] = np.tile(np.linspace(-3, 3, 9), 20)
     assert (np.diff(model.score(steps).reshape(20, 9), axis=1) >= 0).all()
 
 
 @each
-def test_positions_and_blank_queries_mean_nothing_to_it(
-    library: str, objective: str, problem_texts: Any
-) -> None:
-    found = problem_texts(make_ranker(library, objective, position_bias=True, drop_blank=True).check())
+def test_what_has_no_meaning_for_it_is_refused(library: str, objective: str, problem_texts: Any) -> None:
+    fields = {} if is_binary(objective) else {"relevant": 1}
+    ranker = make_ranker(library, objective, position_bias=True, drop_blank=True, **fields)
+    found = problem_texts(ranker.check())
     assert "has no effect" in found["drop_blank"]
     assert "no effect" in found["position_bias"] or "is not available with CatBoost" in found["position_bias"]
+    if fields:
+        assert f"has no effect with the objective {ranker.loss}; leave it out" in found["relevant"]
 
 
 class TestRelevant:
@@ -274,17 +276,6 @@ class TestRelevant:
         )
         text = problem_texts(make_ranker(library, objective).check(all_good))["relevant"]
         assert "every training label reaches 2; expected more than 2, the smallest label" in text
-
-    @each
-    def test_beside_other_objectives_it_is_refused(
-        self, library: str, objective: str, problem_texts: Any
-    ) -> None:
-        if not is_binary(objective):
-            found = problem_texts(make_ranker(library, objective, relevant=1).check())["relevant"]
-            assert (
-                f"has no effect with the objective {make_ranker(library, objective).loss}; leave it out"
-                in found
-            )
 
     def test_definitions_of_earlier_runs_are_what_they_were(self) -> None:
         pytest.importorskip("catboost", reason="the extra `catboost` is not installed")

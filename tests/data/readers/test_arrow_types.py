@@ -131,33 +131,38 @@ def test_rows_of_frames_and_files(kind: str, tmp_path: Path) -> None:
     assert facts(read) == expected
 
 
+METRICS, COLUMN = ["ndcg@3", "mrr"], {"document_id": "document_id"}
+JUDGED = pa.table({"query_id": ["a", "b", "c"], "document_id": ["3", "2", "5"], "label": [1, 1, 2]})
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[Any, Any, dict[str, float], dict[str, float], pd.DataFrame]:
+    """Values of the plain table: per query, in the order of their ids, of a stream, of a run, and compared."""
+    values = per_query(pa.table(ROWS), METRICS, COLUMN)
+    whole = merge([values])
+    of_stream = evaluate_stream(TABLE, METRICS, "score").means
+    of_run = evaluate_runs(JUDGED, TABLE, METRICS)["run"].means
+    return values, whole, dict(of_stream), dict(of_run), compare({"one": whole, "two": whole}).frame()
+
+
 @pytest.mark.parametrize("kind", TABLES)
-def test_values_of_batches_streams_rankings_and_tables(kind: str) -> None:
-    table = TABLES[kind]
+def test_values_of_batches_streams_rankings_and_tables(kind: str, expected: Any) -> None:
+    table, (values, whole, of_stream, of_run, compared) = TABLES[kind], expected
     as_table = table if isinstance(table, pa.Table) else pa.table(table)
     shuffled = pa.concat_tables(
         [as_table.slice(at, 1) for at in (0, 2, 1, 3, 4, 5)]
     )  # none of which are taken
-    metrics, columns = ["ndcg@3", "mrr"], {"document_id": "document_id"}
-    expected = per_query(pa.table(ROWS), metrics, columns)
-    found = per_query(shuffled, metrics, columns)
-    assert found.to_pydict() == expected.to_pydict()
-    in_order = merge(per_query_of(as_table.to_batches(max_chunksize=1), metrics, columns))
-    assert in_order.to_pydict() == merge([expected]).to_pydict()
-    assert evaluate_stream(table, metrics, "score").means == evaluate_stream(TABLE, metrics, "score").means
-    judged = pa.table({"query_id": ["a", "b", "c"], "document_id": ["3", "2", "5"], "label": [1, 1, 2]})
-    assert (
-        evaluate_runs(judged, table, metrics)["run"].means
-        == evaluate_runs(judged, TABLE, metrics)["run"].means
-    )
-    whole = merge([expected])
-    values: Any = change_columns(
+    assert per_query(shuffled, METRICS, COLUMN).to_pydict() == values.to_pydict()
+    in_order = merge(per_query_of(as_table.to_batches(max_chunksize=1), METRICS, COLUMN))
+    assert in_order.to_pydict() == whole.to_pydict()
+    assert evaluate_stream(table, METRICS, "score").means == of_stream
+    assert evaluate_runs(JUDGED, table, METRICS)["run"].means == of_run
+    found: Any = change_columns(
         {"runs": as_runs, "words": as_words}.get(kind, as_views), ("query_id",), whole
     )
     if isinstance(table, pl.DataFrame):
-        values = pl.DataFrame(whole.to_pydict(), schema_overrides={"query_id": table.schema["query_id"]})
-    found_means = compare({"one": values, "two": values}).frame()
-    assert found_means.equals(compare({"one": whole, "two": whole}).frame())
+        found = pl.DataFrame(whole.to_pydict(), schema_overrides={"query_id": table.schema["query_id"]})
+    assert compare({"one": found, "two": found}).frame().equals(compared)
 
 
 def test_uuids_are_their_text(tmp_path: Path) -> None:
