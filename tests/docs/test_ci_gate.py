@@ -21,10 +21,10 @@ ONE = np.ones(1)
 
 
 def strict_half_width(n: int, sd: float) -> float:
-    """Half the width of the bounded interval, on average over ten samples."""
+    """Half the width of the bounded interval, on average over four samples."""
     rng = np.random.default_rng(n)
     widths = []
-    for _ in range(10):
+    for _ in range(4):
         d = np.clip(rng.normal(0, sd, (n, 1)), -1, 1)
         _, _, low, high = bounded_means(ClusterSums.of(d), -ONE, ONE, 0.05, seed=0)
         widths.append(high[0] - low[0])

@@ -47,7 +47,7 @@ INTO_FILES = re.compile(r"(?: 2?> [\w.-]+)+$")
 # The quickstart says the same of fewer queries and rounds.
 SMALLER = {
     "n_queries: {train: 600, valid: 200,": "n_queries: {train: 100, valid: 60,",
-    "patience: 20, max_rounds: 200}": "patience: 10, max_rounds: 40}",
+    "patience: 20, max_rounds: 200}": "patience: 3, max_rounds: 12}",
 }
 # Other pages show none of its numbers.
 SMALLEST = {
@@ -58,6 +58,7 @@ SMALLEST = {
 # These pages show no number that comes from it.
 SMALLER_IN_PAGES = {
     "cookbook.md": ("patience: 20}", "patience: 2}"),
+    "next-gain.md": ('"patience": 10, "max_rounds": 60}', '"patience": 3, "max_rounds": 20}'),
     "own-ranker.md": (
         "name: estimators\ndata: {reader: synthetic, n_queries: {train: 80, valid: 30, test: 60}",
         "name: estimators\ndata: {reader: synthetic, n_queries: {train: 10, valid: 5, test: 10}",
