@@ -315,9 +315,7 @@ class Periods:
             variations = self.primary_variations
         elif variations is None:
             variations = self.unit_variations(now_values, before_values)
-        return self._widest(
-            estimate, variations, _defined_rows(now_values, rows), _defined_rows(before_values, None), side
-        )
+        return self._widest(estimate, variations, _defined_rows(now_values, rows), side)
 
     def _pairs(self, rows: Array | None) -> tuple[Ints, Ints] | None:
         """Return the places of queries, (n_rows,), in both periods; None where most of them are new."""
@@ -329,19 +327,14 @@ class Periods:
         return self.common[0][chosen], self.common[1][chosen]
 
     def _widest(
-        self,
-        estimate: Estimate,
-        variations: Sequence[UnitVariation],
-        rows: Ints,
-        rows_before: Ints,
-        side: Alternative,
+        self, estimate: Estimate, variations: Sequence[UnitVariation], rows: Ints, side: Alternative
     ) -> Estimate:
         """Return the estimate widened by the units that widen it most: hours of a day share the day."""
         wide = [
             widen(
                 estimate,
                 variation.variance,
-                self._unit_share(variation, rows, rows_before),
+                self._unit_share(variation, rows),
                 side,
                 self.config.confidence,
             )
@@ -349,11 +342,11 @@ class Periods:
         ]
         return max(wide, key=lambda candidate: candidate.error, default=estimate)
 
-    def _unit_share(self, variation: UnitVariation, rows: Ints, rows_before: Ints) -> float:
+    def _unit_share(self, variation: UnitVariation, rows: Ints) -> float:
         """Return `share_of`, with the whole baseline where nothing is stratified."""
         if self.strata[1] is None:
             return variation.share_of_now(rows) + variation.whole_baseline_share
-        return self.share_of(variation, rows, rows_before)
+        return self.share_of(variation, rows, variation.rows_before)
 
     def share_of(self, variation: UnitVariation, rows: Ints, rows_before: Ints) -> float:
         """Return the share of the variance between units in the difference of (n_rows,) and (m_rows,) queries."""
