@@ -14,7 +14,7 @@ import pytest
 
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
-from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
@@ -32,8 +32,6 @@ from ltr_harness.monitoring.result import (
     Window,
 )
 from ltr_harness.monitoring.stages import run_stages
-from ltr_harness.workflow import run_experiment
-from tests.conftest import reports_left_out
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
@@ -106,19 +104,10 @@ def quickstart_result() -> MonitorResult:
 
 
 @pytest.fixture(scope="session")
-def feature_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that ranks 300 test queries by a feature, without trees."""
-    with reports_left_out():
-        found = run_experiment(
-            {
-                "name": "trained",
-                "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 300}},
-                "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-                "models": {"best": {"ranker": "feature", "feature": "match_1"}},
-            },
-            runs=tmp_path_factory.mktemp("feature-run"),
-        )
-    return found.runs[0]
+def frozen_run() -> Run:
+    """A stored run of LightGBM, evaluated on 24 queries."""
+    frozen = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
+    return next(run for run in find_runs(frozen) if run.record.model == "lgbm")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
-from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.runs import Run
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges, distances, psi, psi_threshold
@@ -190,21 +192,23 @@ def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Anal
     )  # the mean stands still, the values do not
 
 
-def test_the_models_gain_stands_beside_the_drift(feature_run: Run) -> None:
-    frozen = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
-    trees = next(run for run in find_runs(frozen) if run.record.model == "lgbm")
-    table = trees.importance
+def test_the_models_gain_stands_beside_the_drift(frozen_run: Run, tmp_path: Path) -> None:
+    table = frozen_run.importance
     assert table is not None
     top = str(table.sort_values("gain")["feature"].iloc[-1])
     log = SyntheticLog(days=1, queries_per_day=250).table()
     log = log.rename_columns([top if name == "f3" else name for name in log.column_names])
     columns = {"query_id": "request_id", "rank": "position", "features": [top, "f7", "price"]}
-    config = {"columns": columns, "metrics": ["ndcg@10"], "drift": {"model": str(trees.path)}}
+    config = {"columns": columns, "metrics": ["ndcg@10"], "drift": {"model": str(frozen_run.path)}}
     found = {f.name: f for f in monitor(config, log=log, baseline=log).drift}
     assert found[top].gain_share == pytest.approx(table["gain"].max() / table["gain"].sum())
     assert np.isnan(found["f7"].gain_share)
+    without_trees = Path(shutil.copytree(frozen_run.path, tmp_path / "without-trees"))
+    record = json.loads((without_trees / "record.json").read_text())
+    del record["files"]["importance.parquet"]
+    (without_trees / "record.json").write_text(json.dumps(record))
     with pytest.raises(DataError, match="has no trees"):
-        monitor({**config, "drift": {"model": str(feature_run.path)}}, log=log, baseline=log)
+        monitor({**config, "drift": {"model": str(without_trees)}}, log=log, baseline=log)
     plain = monitor({**config, "drift": {}}, log=log, baseline=log)
     assert plain.config_sha256 == monitor(config, log=log, baseline=log).config_sha256
 
