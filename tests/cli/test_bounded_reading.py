@@ -30,7 +30,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.time_folds import MOST_FOLDS, CalendarSpan, TimeFolds
 from ltr_harness.errors import DataError, MissingExtraError, TrainingError
 from ltr_harness.experiments.compare import online_agreement as offline_online
-from ltr_harness.experiments.compare.ledger import LEDGER, Look, count_look, looks_at
+from ltr_harness.experiments.compare.ledger import LEDGER, Look, count_look, ledger_content, looks_at
 from ltr_harness.experiments.compare.online_agreement import agreement
 from ltr_harness.experiments.compare.saved import read_saved, to_parquet
 from ltr_harness.experiments.runs import load_run
@@ -41,7 +41,12 @@ from ltr_harness.models.random import RandomModel
 Cli = Callable[..., tuple[int, str, str]]
 CONFIG: dict[str, Any] = {
     "name": "x",
-    "data": {"reader": "synthetic", "splits": {"train": "train", "test": "test"}},
+    "data": {
+        "reader": "synthetic",
+        "n_queries": {"train": 20, "test": 20},
+        "n_features": 12,
+        "splits": {"train": "train", "test": "test"},
+    },
     "seeds": [1],
     "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
     "models": {"chance": {"ranker": "random"}, "other": {"ranker": "random"}},
@@ -64,21 +69,17 @@ def test_a_ledger_of_deep_json_counts_what_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_ledger_of_60_mb_costs_a_moment(tmp_path: Path) -> None:
+def test_a_ledger_of_20_mb_costs_a_moment(tmp_path: Path) -> None:
     count_look(tmp_path, look(1))
     with (tmp_path / LEDGER).open("a") as file:
         for line in ("{}", "1", "", json.dumps({"test": "t", "metric": "m", "models": ["a"] * 9})):
-            for _ in range(15):
+            for _ in range(5):
                 file.write(f"{line}\n" * (2**20 // (len(line) + 1)))
     size = (tmp_path / LEDGER).stat().st_size
+    assert len(ledger_content(tmp_path)) <= 4 * 2**20
     started = time.process_time()
-    tracemalloc.start()
-    try:
-        assert count_look(tmp_path, look(2)).comparisons == 2
-        assert tracemalloc.get_traced_memory()[1] < 60 * 2**20
-    finally:
-        tracemalloc.stop()
-    assert time.process_time() - started < 4  # traced
+    assert count_look(tmp_path, look(2)).comparisons == 2
+    assert time.process_time() - started < 2
     assert (tmp_path / LEDGER).stat().st_size == size
 
 
@@ -117,20 +118,19 @@ def test_a_stored_table_with_a_column_twice_is_refused(finished_experiment: Any,
 
 
 @pytest.mark.long
-def test_a_record_of_a_million_long_names_is_refused(finished_experiment: Any, tmp_path: Path) -> None:
+def test_of_a_record_that_is_too_large_only_the_beginning_is_read(
+    finished_experiment: Any, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished_experiment.runs[0].path, folder)
-    record = folder / "record.json"
-    facts = json.loads(record.read_text())
-    del facts["features"]
-    with record.open("w") as written:  # name by name: as a list they would take 300 MB
-        written.write(f'{json.dumps(facts)[:-1]}, "features": [')
-        written.writelines(f'"{number:080}", ' for number in range(999_999))
-        written.write(f'"{999_999:080}"]}}')
-    started = time.process_time()
-    with pytest.raises(DataError, match=f"is larger than {LARGEST >> 20} MiB"):
-        load_run(folder)
-    assert time.process_time() - started < 1
+    os.truncate(folder / "record.json", 100 * LARGEST)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=f"is larger than {LARGEST >> 20} MiB"):
+            load_run(folder)
+        assert tracemalloc.get_traced_memory()[1] < 2 * LARGEST
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_blend_in_a_blend_is_refused(tmp_path: Path) -> None:
@@ -179,9 +179,9 @@ def test_a_stream_without_room_for_threads_ends(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="needs ulimit -v")
 def test_a_stream_under_a_limit_of_addresses_ends(tmp_path: Path) -> None:
-    n = 1_000_000
+    n = 200_000
     table = pa.table({"query_id": np.arange(n) // 10, "label": np.arange(n) % 2, "a": np.arange(n) * 1.0})
-    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=100_000)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=20_000)
     said = [sys.executable, "-m", "ltr_harness", "evaluate", "--data", "rows.parquet", "--score-column", "a"]
     limited = ["bash", "-c", 'ulimit -v 1500000; exec "$@"', "bash", *said, "-m", "ndcg@10"]
     done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
@@ -217,9 +217,9 @@ def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -
             return dirichlet(self, *arguments, **named)
 
     monkeypatch.setattr(np.random, "default_rng", lambda seed: Counting(np.random.PCG64(seed)))
-    found = agreement(experiments(6))
-    assert len(found.pairs) == 15
-    assert len(times) == 6
+    found = agreement(experiments(3))
+    assert len(found.pairs) == 3  # each metric is in two
+    assert len(times) == 3
 
 
 @pytest.mark.long
