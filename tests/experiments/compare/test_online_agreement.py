@@ -185,7 +185,7 @@ def test_pairs_of_one_metric_do_not_differ() -> None:
 
 
 def test_winners_alone_are_said_and_corrected() -> None:
-    past = world(100)
+    past = world(70)
     winners = past[past["mrr@3"] > 0.006]
     plain = agreement(winners, metrics=["mrr@3"])
     assert "--tested-if 'mrr@3 > 0'" in str(plain.cautions[0])
@@ -255,7 +255,7 @@ def test_the_command_prints_writes_and_gives_json(ltr, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_report")
-def test_numbers_of_trained_runs_are_those_of_compare(tmp_path: Path) -> None:
+def test_numbers_of_runs_are_those_of_compare(tmp_path: Path) -> None:
     config: dict[str, Any] = {
         "name": "tiny",
         "data": {
@@ -264,13 +264,12 @@ def test_numbers_of_trained_runs_are_those_of_compare(tmp_path: Path) -> None:
             "n_features": 12,
         },
         "metrics": {"cutoffs": [5], "report": ["ndcg", "kendall_tau_distance"], "primary": "ndcg@5"},
-        "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 6},
-        "models": {"xgb": {"ranker": "xgboost", "params": {"max_depth": 2}}, "random": {"ranker": "random"}},
+        "models": {"best": {"ranker": "feature", "feature": "copy_1"}, "random": {"ranker": "random"}},
         "report": {"formats": ["json"]},
     }
     run_experiment(config, runs=tmp_path, workers=1)
     (old,) = tmp_path.glob("tiny/random*")
-    (new,) = tmp_path.glob("tiny/xgb*")
+    (new,) = tmp_path.glob("tiny/best*")
     # differences have to vary: every second experiment is the other way round
     online = 0.02 * np.random.default_rng(4).normal(size=9)
     past = pd.DataFrame({"experiment": [f"e{at}" for at in range(9)], "online": online, "online_se": 0.005})
@@ -281,19 +280,14 @@ def test_numbers_of_trained_runs_are_those_of_compare(tmp_path: Path) -> None:
     compared = compare(old, new, ledger=False)
     assert set(found) == set(compared.metrics)
     for metric, sign in (("ndcg@5", 1), ("kendall_tau_distance", -1)):
-        values = compared.query_differences("xgb", metric)
+        values = compared.query_differences("best", metric)
         values = values[~np.isnan(values)]
-        assert found[metric].offline[1] == pytest.approx(sign * compared.paired("xgb", metric).difference)
+        assert found[metric].offline[1] == pytest.approx(sign * compared.paired("best", metric).difference)
         assert found[metric].offline[0] == pytest.approx(-found[metric].offline[1])
         assert found[metric].offline_se[1] == pytest.approx(values.std(ddof=1) / len(values) ** 0.5)
-    assert all(one.offline[1] > 0 for one in found.values())  # trained against random: better by both
+    assert all(one.offline[1] > 0 for one in found.values())  # a good feature against random: better by both
     run_experiment(
-        {
-            **config,
-            "name": "other",
-            "metrics": {"cutoffs": [3], "report": ["mrr"]},
-            "stopping": {"metric": "mrr@3"},
-        }
+        {**config, "name": "other", "metrics": {"cutoffs": [3], "report": ["mrr"]}}
         | {"models": {"a": {"ranker": "random"}, "b": {"ranker": "feature", "feature": "copy_1"}}},
         runs=tmp_path,
         workers=1,
