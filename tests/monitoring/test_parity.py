@@ -448,7 +448,7 @@ def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
     assert lines[0].startswith("ALERT parity ")
     assert f" %] of rows differ from the score of {OTHER.path.name}, " in lines[0]
     document = json.loads((tmp_path / "report" / "report.json").read_text())
-    jsonschema.validate(document, result_schema())
+    jsonschema.Draft202012Validator(result_schema()).validate(document)
     assert lines[-1] == document["parity"]["verdict"]
     assert document["parity"]["whole"]["alert"] is True
     assert document["config"]["parity"] == {

@@ -103,9 +103,10 @@ def test_the_document_keeps_to_its_schema(result: MonitorResult) -> None:
 
 
 def test_the_schema_of_the_configuration_is_fresh() -> None:
-    assert json.loads((CONFIGS / "monitor.schema.json").read_text(encoding="utf-8")) == json_schema()
+    schema = json_schema()
+    assert json.loads((CONFIGS / "monitor.schema.json").read_text(encoding="utf-8")) == schema
     quickstart = yaml.safe_load((CONFIGS / "monitor_quickstart.yaml").read_text(encoding="utf-8"))
-    jsonschema.validate(quickstart, json_schema())
+    jsonschema.validate(quickstart, schema)
 
 
 def test_every_section_is_in_the_table() -> None:

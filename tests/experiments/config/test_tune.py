@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiments.config import load_experiment, resolved_yaml
@@ -138,9 +139,18 @@ WHOLE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def train() -> RankingDataset:
+    """The training data of `tuned_config`, of 100 queries."""
+    data = TUNED["data"]
+    queries = data["n_queries"] | {"train": 100}
+    experiment = load_experiment({**TUNED, "data": {**data, "n_queries": queries}}, check_rankers=False)
+    return FoldReader(experiment.data).read("all").train
+
+
 @pytest.mark.parametrize(("library", "objective"), SPACES, ids=lambda text: text)
 def test_built_in_spaces_are_sound_in_every_corner(
-    library: str, objective: str, tuned_config: dict[str, Any]
+    library: str, objective: str, tuned_config: dict[str, Any], train: RankingDataset
 ) -> None:
     if library == "catboost":
         pytest.importorskip("catboost")
@@ -152,7 +162,6 @@ def test_built_in_spaces_are_sound_in_every_corner(
     newer = [str(problem) for problem in problems if "or newer" in problem.expected]
     if newer:
         pytest.skip(newer[0])
-    tuned_config["data"]["n_queries"]["train"] = 100
     tuned_config["models"] = {"m": model}
     tuned_config["tune"]["models"] = {"m": "built-in"}
     experiment = load_experiment(tuned_config)
@@ -160,7 +169,6 @@ def test_built_in_spaces_are_sound_in_every_corner(
     space = experiment.tune.space("m")
     assert set(space) == set(SPACES[library, objective])
     assert all(isinstance(values, Range | tuple) for values in space.values())
-    train = FoldReader(experiment.data).read("all").train
     if objective in ("gamma", "reg:gamma", "RMSPE"):  # labels above 0, and below from 0 to 1
         train = replace(train, judgments=Judgments(train.labels + 1, train.groups))
     elif objective.lower().startswith(("cross", "reg:logistic")):

@@ -208,5 +208,4 @@ def test_every_command_has_the_caution(ltr: Any, tmp_path: Path) -> None:
     for _ in range(2):  # the second time it is remembered
         assert said in ltr("check", config)[1]
     named = ["--set", "data.features=[bm25, price, slot]"]
-    for _ in range(2):
-        assert said not in ltr("check", config, *named)[1]
+    assert said not in ltr("check", config, *named)[1]
