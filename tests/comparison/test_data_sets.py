@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -236,17 +237,22 @@ def test_what_is_not_complete_is_refused(by_data_set: dict[str, Comparison]) -> 
             across_data_sets({name: comparison_on(name, **options) for name in SIZES})
 
 
+@pytest.fixture(scope="module")
+def reports(by_data_set: dict[str, Comparison], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the report of each data set, to be copied."""
+    folder = tmp_path_factory.mktemp("reports")
+    for name, one in by_data_set.items():
+        write_report(ReportData(one, [], [], None, name), folder / name / "report", ("json",))
+        assert (folder / name / "report" / FILE).read_bytes() == to_parquet(one)
+    return folder
+
+
 @pytest.fixture
 def ltr(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    by_data_set: dict[str, Comparison],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reports: Path
 ) -> Cli:
+    shutil.copytree(reports, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for name, one in by_data_set.items():
-        write_report(ReportData(one, [], [], None, name), tmp_path / name / "report", ("json",))
-        assert (tmp_path / name / "report" / FILE).read_bytes() == to_parquet(one)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = run_command(cli, list(arguments))

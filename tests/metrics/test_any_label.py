@@ -40,7 +40,7 @@ def returns(
 
 
 def test_mean_label_is_what_pandas_has() -> None:
-    labels, scores, sizes = returns()
+    labels, scores, sizes = returns(n_queries=20)
     frame = pd.DataFrame({"ret": labels, "score": scores, "date": np.repeat(np.arange(sizes.size), sizes)})
     ordered = frame.sort_values("score", ascending=False).groupby("date")["ret"]
     for k in (1, 2, 5, 25, 100):
@@ -53,7 +53,7 @@ def test_mean_label_is_what_pandas_has() -> None:
 
 
 def test_the_others_are_what_scipy_and_sklearn_have() -> None:
-    labels, scores, sizes = returns(seed=2)
+    labels, scores, sizes = returns(seed=2, n_queries=20)
     names = ["spearman", "kendall_tau_distance(normalized=true)", "gauc(relevant=0.01)"]
     ev = evaluate(labels, scores, names, group_sizes=sizes)
     parts = [np.split(column, np.cumsum(sizes)[:-1]) for column in (labels, scores)]

@@ -12,6 +12,11 @@ UNDESCRIBED = "def three(a, b, c):\n    pass\n"
 METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
 
 
+@pytest.fixture(scope="module")
+def lint(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("docstring_lint")
+
+
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
@@ -33,7 +38,7 @@ METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
     ],
 )
 def test_holds_for_what_is_documented(
-    script: Callable[[str], ModuleType],
+    lint: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -41,7 +46,6 @@ def test_holds_for_what_is_documented(
     text: str,
     said: str | None,
 ) -> None:
-    lint = script("docstring_lint")
     package = tmp_path / "ltr_harness"
     monkeypatch.setattr(lint, "PACKAGE", package)
     path = package / file

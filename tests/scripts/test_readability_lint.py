@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lint(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("readability_lint")
 
