@@ -261,7 +261,7 @@ class CatBoostRanker(BoostedRanker):
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         catboost = library()
         problems = self.field_problems(facts)
-        problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED)
+        problems += adapters.name_problems(self.params, "CatBoost", _names(catboost), OWNED)
         if self.position_bias:
             found = "is not available with CatBoost"
             problems.append(Problem("position_bias", found, "LightGBM's lambdarank or XGBoost"))
@@ -274,19 +274,12 @@ class CatBoostRanker(BoostedRanker):
             problems.append(Problem("params.grow_policy", f"found {grown}: {reason}", cure=cure))
         if problems:
             return problems
-        # values that CatBoost refuses: it is asked, on a handful of rows
         names = ("a", "b") if facts is None else facts.feature_names
         params = self.library_params(None if facts is None else names)
         if facts is None:
             params.pop("monotone_constraints", None)
-        rng = np.random.default_rng(0)
-        rows, labels = rng.normal(size=(8, len(names))), losses.tried_labels(self.loss) * 4
-        pool = catboost.Pool(rows, label=labels, group_id=[0] * 4 + [1] * 4)
-        try:
-            catboost.CatBoost({**self._complete(params, 0, 1), "iterations": 1}).fit(pool)
-        except (catboost.CatBoostError, TypeError, ValueError) as problem:
-            return [Problem("params", f"refused: {plain_message(str(problem))}")]
-        return []
+        refusal = _refusal(self.loss, self._complete(params, 0, 1), len(names))
+        return [] if refusal is None else [Problem("params", f"refused: {refusal}")]
 
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()
@@ -369,6 +362,19 @@ class CatBoostRanker(BoostedRanker):
         }
 
 
+@adapters.cache_answers
+def _refusal(loss: str, params: Mapping[str, Any], n_features: int) -> str | None:
+    """CatBoost's refusal of values, asked on a handful of rows."""
+    catboost = library()
+    rows, labels = np.random.default_rng(0).normal(size=(8, n_features)), losses.tried_labels(loss) * 4
+    pool = catboost.Pool(rows, label=labels, group_id=[0] * 4 + [1] * 4)
+    try:
+        catboost.CatBoost({**params, "iterations": 1}).fit(pool)
+    except (catboost.CatBoostError, TypeError, ValueError) as problem:
+        return plain_message(str(problem))
+    return None
+
+
 def _derived_cautions(derived: Mapping[str, Any], rounds: int, n_rows: int) -> list[Caution]:
     if not derived:
         return []
@@ -378,10 +384,10 @@ def _derived_cautions(derived: Mapping[str, Any], rounds: int, n_rows: int) -> l
 
 
 @cache
-def _names() -> dict[str, str]:
+def _names(catboost: Any) -> dict[str, str]:
     """Every name that CatBoost accepts to the one it stands for."""
     import inspect
 
-    names: Sequence[str] = list(inspect.signature(library().CatBoostRegressor.__init__).parameters)[1:]
+    names: Sequence[str] = list(inspect.signature(catboost.CatBoostRegressor.__init__).parameters)[1:]
     of_logloss = ("auto_class_weights", "class_weights", "scale_pos_weight")
     return {name: _ALIASES.get(name, name) for name in (*names, *of_logloss)}

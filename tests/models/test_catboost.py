@@ -193,7 +193,7 @@ def test_training_goes_on_from_a_model(train: Any, valid: Any, tmp_path: Path) -
 
 
 def test_every_name_for_what_we_own_is_refused(problem_texts: Any) -> None:
-    owned = [name for name, meaning in _names().items() if meaning in OWNED]
+    owned = [name for name, meaning in _names(catboost).items() if meaning in OWNED]
     assert {"iterations", "n_estimators", "random_state", "thread_count", "eval_metric", "od_type"} <= set(
         owned
     )
