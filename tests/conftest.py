@@ -173,6 +173,14 @@ def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         shutil.copytree(folder / "charts", kept_folder("charts"), dirs_exist_ok=True)
 
 
+_FOR_COPIES = (
+    *("distributed", "lightgbm.dask", "xgboost.dask"),  # Dask's workers
+    *("ltr_harness.workflow", "ltr_harness.cli.commands.run", "ltr_harness.report.writing"),  # `Command`
+    "ltr_harness.report.json_document",
+)
+"""Modules that the copies of the process need which workers are copied from."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Programs that tests start find no scikit-learn, as after ``pip install .``.
@@ -188,9 +196,7 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     def start_with_all() -> None:
         server = forkserver._forkserver  # type: ignore[attr-defined]
-        server.set_forkserver_preload(
-            [*server._preload_modules, "distributed", "lightgbm.dask", "xgboost.dask"]
-        )
+        server.set_forkserver_preload([*server._preload_modules, *_FOR_COPIES])
         with pytest.MonkeyPatch.context() as within:
             within.setenv("PYTHONPATH", before)
             within.delenv("LTR_HARNESS_WITHOUT_SKLEARN", raising=False)

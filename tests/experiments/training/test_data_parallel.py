@@ -48,7 +48,7 @@ def dask_config(repository: Path) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((repository / "configs" / "dask.yaml").read_text())
     config["seeds"] = [1]
     config["data"]["n_queries"] = {"train": 200, "valid": 80, "test": 120}
-    config["stopping"] = {"metric": "ndcg@10", "patience": 3, "max_rounds": 20}
+    config["stopping"] = {"metric": "ndcg@10", "patience": 3, "max_rounds": 12}
     config["report"] = {"formats": ["json"]}
     return config
 
@@ -97,11 +97,11 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         record = run.record
         # the curve obeys the rule, round by round
         curve = run.history.query("metric == 'ndcg@10'")
-        stopper = Stopper(StoppingRule(NDCG(k=10), patience=3, max_rounds=20))
+        stopper = Stopper(StoppingRule(NDCG(k=10), patience=3, max_rounds=12))
         stops = [stopper.update(int(r), v) for r, v in zip(curve["round"], curve["value"], strict=True)]
         assert list(curve["round"]) == list(range(1, len(curve) + 1))
         assert not any(stops[:-1])
-        assert stops[-1] or len(curve) == 20
+        assert stops[-1] or len(curve) == 12
         assert record.best_round == stopper.best_round
         assert record.rounds_trained == len(curve)
         # the stored model is the best round of that curve, on all validation queries
@@ -167,7 +167,7 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
         for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
     } | {"random": {"ranker": "random"}}
     del dask_config["compare"]
-    dask_config["stopping"]["max_rounds"] = 8
+    dask_config["stopping"]["max_rounds"] = 4
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
     records = {run.record.model: run.record for run in runs}
@@ -199,7 +199,7 @@ def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
         for objective in named
         for parts in (2, False)
     }
-    dask_config["stopping"]["max_rounds"] = 8
+    dask_config["stopping"]["max_rounds"] = 4
     del dask_config["compare"]
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
