@@ -200,15 +200,15 @@ def test_every_objective_of_lightgbm_is_watched_by_the_stored_score(
 
 def test_the_round_is_kept_whose_stored_score_is_best(train: Any, valid: Any) -> None:
     params, metrics = lightgbm_params("binary"), [parse_metric("log_loss")]
-    whole = lightgbm.train(params, lightgbm_sets(train, valid, "binary")[0], 60)
-    curve = [means(valid, lightgbm_scores(whole, valid.X, at), metrics)[0] for at in range(1, 61)]
+    whole = lightgbm.train(params, lightgbm_sets(train, valid, "binary")[0], 30)
+    curve = [means(valid, lightgbm_scores(whole, valid.X, at), metrics)[0] for at in range(1, 31)]
     best = int(np.argmin(curve)) + 1
-    assert 1 < best < 60  # by probabilities every round is better than the one before
-    watch = in_lightgbm.Watch("log_loss", patience=60)
-    stop = in_lightgbm.stop_early("log_loss", patience=60)
+    assert 1 < best < 30  # by probabilities every round is better than the one before
+    watch = in_lightgbm.Watch("log_loss", patience=30)
+    stop = in_lightgbm.stop_early("log_loss", patience=30)
     for callback, feval in ((watch, None), (stop, in_lightgbm.feval("log_loss"))):
         data, held_out = lightgbm_sets(train, valid, "binary")
-        model = lightgbm.train(params, data, 60, valid_sets=[held_out], callbacks=[callback], feval=feval)
+        model = lightgbm.train(params, data, 30, valid_sets=[held_out], callbacks=[callback], feval=feval)
         assert model.current_iteration() == best
         assert means(valid, lightgbm_scores(model, valid.X))[0] == pytest.approx(min(curve), abs=1e-12)
     assert watch.best_round == stop.best_round == best
@@ -255,14 +255,14 @@ def separable(train: Any) -> Any:
 
 
 def saturating_params() -> dict[str, Any]:
-    return {**GROWN, "objective": "binary", "min_sum_hessian_in_leaf": 1e-9}
+    return {**GROWN, "objective": "binary", "min_sum_hessian_in_leaf": 1e-9, "learning_rate": 1.0}
 
 
 @pytest.mark.long
 def test_a_saturated_link_is_refused_where_the_rows_are_gone(separable: Any) -> None:
     def trained(free: bool, **more: Any) -> Any:
         data, held_out = lightgbm_sets(separable, separable, "binary", free)
-        return lightgbm.train(saturating_params(), data, 60, valid_sets=[held_out], **more)
+        return lightgbm.train(saturating_params(), data, 25, valid_sets=[held_out], **more)
 
     watch, curves = in_lightgbm.Watch(*METRICS, patience=None), {}
     model = trained(True, callbacks=[watch])
@@ -282,12 +282,12 @@ def test_a_watch_goes_by_the_order_of_scores_that_share_a_probability(separable:
     """The trees cannot tell grades 2 to 4 apart, so that their rows differ by the last bits of scores alone."""
     data, held_out = lightgbm_sets(separable, separable, "binary")
     watch = in_lightgbm.Watch("ndcg@10", patience=None)
-    model = lightgbm.train(saturating_params(), data, 60, valid_sets=[held_out], callbacks=[watch])
+    model = lightgbm.train(saturating_params(), data, 25, valid_sets=[held_out], callbacks=[watch])
     metric = [parse_metric("ndcg@10")]
     by_probability = [
-        means(separable, model.predict(separable.X, num_iteration=at), metric)[0] for at in range(1, 61)
+        means(separable, model.predict(separable.X, num_iteration=at), metric)[0] for at in range(1, 26)
     ]
-    by_score = [means(separable, lightgbm_scores(model, separable.X, at), metric)[0] for at in range(1, 61)]
+    by_score = [means(separable, lightgbm_scores(model, separable.X, at), metric)[0] for at in range(1, 26)]
     assert by_probability != by_score
     assert [at.value for at in watch.history] == by_score
 
@@ -493,13 +493,13 @@ def test_an_experiments_lightgbm_keeps_the_round_of_the_stored_score(
         RankingDataset(split.X, judgments_of_split(split), tuple("abcdef"), source="made")
         for split in (train, valid)
     )
-    rule = StoppingRule(parse_metric("log_loss"), patience=60, every=every, max_rounds=60)
+    rule = StoppingRule(parse_metric("log_loss"), patience=30, every=every, max_rounds=30)
     for seed in (1, 2):  # the second training gets the data that the first has binned
         model = ranker.fit(
             Training(train=learned, valid=held_out, seed=seed, metrics=METRICS[:2], stopping=rule)
         )
         best = model.best_round
-        assert 1 < best < 60
+        assert 1 < best < 30
         at_best = [one.value for one in model.history if one.round == best]
         np.testing.assert_allclose(
             at_best, means(valid, model.score(valid.X), METRICS[:2]), rtol=0, atol=1e-12
