@@ -56,7 +56,7 @@ def test_quality_against_latency_in_every_format(folder: Path, ltr: Any) -> None
     mean = (table.reranked - table["first"]).mean()
     assert f"Beside first, reranked is better and slower, by {mean:+.2f} ms a query (" in text
     document = json.loads((folder / "out/report.json").read_text())
-    jsonschema.validate(document, schema())
+    jsonschema.Draft202012Validator(schema()).validate(document)
     reranked, first = document["latencies"]
     assert (reranked["model"], reranked["verdict"], first["verdict"]) == ("reranked", "trade-off", None)
     assert reranked["difference"]["difference"] == pytest.approx(mean)

@@ -285,7 +285,7 @@ def written_report(report: Report, tmp_path_factory: pytest.TempPathFactory) -> 
 def hostile_data() -> ReportData:
     """Names, titles, errors and configuration as unfriendly as data can be."""
     return make_report_data(
-        systems=[system(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
+        systems=[system(name, 0.01 * at, metrics=METRICS[:4]) for at, name in enumerate(HOSTILE)],
         title=HOSTILE[1],
         failures=[record(HOSTILE[0], error=HOSTILE[1] + "\n" + HOSTILE[6])],
         draws=200,

@@ -120,10 +120,12 @@ def test_names_never_become_program_text(
             return [text for item in value for text in expressions(item, key)]
         return [value] if isinstance(value, str) and key in ("expr", "signal", "test", "update") else []
 
-    metrics = [*(f"{name}@1" for name in hostile_names), f"{hostile_names[3]}@2"]  # the primary one over K
-    systems = [
-        make_system(name, 0.01 * at, n=60, empty=10, metrics=metrics) for at, name in enumerate(hostile_names)
+    half = len(hostile_names) // 2
+    pairs = [
+        f"{first}{second}" for first, second in zip(hostile_names[:half], hostile_names[half:], strict=True)
     ]
+    metrics = [*(f"{name}@1" for name in pairs), f"{pairs[3]}@2"]  # the primary one over K
+    systems = [make_system(name, 0.01 * at, n=60, empty=10, metrics=metrics) for at, name in enumerate(pairs)]
     data = make_data(systems=systems, draws=200)
     names = [name for name in hostile_names if name.strip()]
     drawn = build_report(data).charts
