@@ -16,7 +16,7 @@ from ltr_harness.models.trees.formats import FORMATS, catalog
 LARGEST = float(np.finfo(np.float32).max)
 VALUES = [-LARGEST, 0.0, LARGEST, np.nan]
 KINDS = [
-    ("lightgbm", {"min_data_in_leaf": 1}),
+    ("lightgbm", {"min_data_in_leaf": 1, "objective": "regression"}),
     ("xgboost", {}),
     ("catboost", {"nan_mode": "Min"}),
     ("catboost", {"nan_mode": "Max"}),
