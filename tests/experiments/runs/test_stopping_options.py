@@ -51,10 +51,10 @@ for before, after in [
     def __post_init__(self)""",
     ),
     (
-        "        return round_ - self.best_round >= self.rule.patience",
+        "        return self.may_stop_after(round_)",
         """        if self.rule.target is not None and value >= self.rule.target:
             return True
-        return round_ - self.best_round >= self.rule.patience""",
+        return self.may_stop_after(round_)""",
     ),
 ]:
     assert source.count(before) == 1
