@@ -352,7 +352,7 @@ class TestFamilies:
     @pytest.mark.long
     def test_bootstrap_intervals_are_near_t(self) -> None:
         frames = models()
-        for name in ("m1", "m2", "m3"):  # a family of one
+        for name in ("m1", "m3"):  # a family of one
             two = {"m0": frames["m0"], name: frames[name]}
             plain, resampled = (compare(two, metrics=["ndcg@10"], test=test) for test in ("t", "bootstrap"))
             assert plain.paired(name).ci_low == pytest.approx(resampled.paired(name).ci_low, abs=0.002)
@@ -384,22 +384,22 @@ class TestStability:
         assert str(dataclasses.replace(after, **kept)) == str(before)
 
     @pytest.mark.long
-    def test_order_of_rows_and_models_changes_nothing(self) -> None:
+    def test_order_of_rows_and_models_changes_nothing(self, result: Comparison) -> None:
         frames = models()
         shuffled = {
             name: frame.sample(frac=1, random_state=number)
             for number, (name, frame) in enumerate(frames.items())
         }
-        assert compare(shuffled).frame().equals(compare(frames).frame())
+        assert compare(shuffled).frame().equals(result.frame())
         backwards = compare(dict(reversed(frames.items())), baseline="m0")
-        one, other = (dataclasses.asdict(found.paired("m2")) for found in (backwards, compare(frames)))
+        one, other = (dataclasses.asdict(found.paired("m2")) for found in (backwards, result))
         assert str(one) == str(other)
 
     @pytest.mark.long
-    def test_same_call_same_bytes(self) -> None:
-        one, other = compare(models()), compare(models())
-        assert one.frame().to_csv() == other.frame().to_csv()
-        assert one._repr_html_() == other._repr_html_()
+    def test_same_call_same_bytes(self, result: Comparison) -> None:
+        again = compare(models())
+        assert again.frame().to_csv() == result.frame().to_csv()
+        assert again._repr_html_() == result._repr_html_()
 
     @pytest.mark.long
     def test_forty_models(self) -> None:

@@ -156,7 +156,7 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
     """Rare gains and small losses, mean 0, nine times: plain sign flips fail such gates in 17 to 40 %, and say so."""
     rng = np.random.default_rng(3)
     failed, plainly, warned = 0, 0, 0
-    for _ in range(10):
+    for _ in range(6):
         base = rng.uniform(0, 1, 100)
         models = {"old": base}
         for at in range(9):

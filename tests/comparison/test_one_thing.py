@@ -26,8 +26,8 @@ NAMES = ("base", "one", "two", "three")
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·"}
 WORDS = {"better": "is better", "worse": "is worse", "equivalent": "equivalent"}
 FEWEST_EQUIVALENT = 6
-QUICK = (*range(10), 16, 37, 77, 78, 80, 81, 88, 96, 109, 148, 208, 217, 218, 227, 246, 247, 270)
-"""The first ten, and as many of the first 300 as enter every branch that these 300 enter."""
+QUICK = (2, 4, 8, 16, 37, 77, 78, 80, 81, 88, 96, 109, 148, 208, 217, 218, 227, 246, 247, 270)
+"""As few of the first 300 as enter every branch that these 300 enter."""
 OF_PART = 5_000
 
 

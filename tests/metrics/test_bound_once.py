@@ -15,6 +15,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import parse_metric, tie_audit
 from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, slices_of
+from tests.conftest import examples
 
 METRICS = [
     parse_metric(name)
@@ -50,6 +51,7 @@ def make_judgments(seed: int, n_queries: int) -> tuple[Judgments, Any, Any]:
 
 
 @pytest.mark.long
+@examples(50)
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int) -> None:
     judgments, scores, retrieved = make_judgments(seed, n_queries)

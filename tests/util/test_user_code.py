@@ -208,19 +208,21 @@ def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Pa
 
 
 @pytest.mark.long
-def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ranker_of_an_installed_package_goes_by_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ltr_harness.experiments.config.schema import ModelConfig
     from ltr_harness.models.random import RandomRanker
 
     class Theirs(RandomRanker):
         pass
 
-    Theirs.__module__ = "pandas.rankers"
-    import pandas
-
-    facts = ranker_definition(ModelConfig(ranker_name="theirs", ranker=Theirs()))
-    assert facts["ranker"] == f"theirs pandas.rankers {pandas.__version__}"
+    Theirs.__module__ = "their_module.rankers"
     assert ranker_definition(ModelConfig(ranker_name="random", ranker=RandomRanker()))["ranker"] == "random"
+    install(tmp_path, "3", "first")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])  # all packages of this environment take a second
+    facts = ranker_definition(ModelConfig(ranker_name="theirs", ranker=Theirs()))
+    assert facts["ranker"] == "theirs their_module.rankers 3"
 
 
 class Edit(Progress):
