@@ -58,6 +58,7 @@ SMALLEST = {
 # These pages show no number that comes from it.
 SMALLER_IN_PAGES = {
     "cookbook.md": ("patience: 20}", "patience: 2}"),
+    "own-script.md": ("patience=20", "patience=3"),
     "next-gain.md": ('"patience": 10, "max_rounds": 60}', '"patience": 3, "max_rounds": 20}'),
     "own-ranker.md": (
         "name: estimators\ndata: {reader: synthetic, n_queries: {train: 80, valid: 30, test: 60}",
