@@ -94,7 +94,7 @@ MIXES = [(0.0, 0.0, (14, 14)), (0.0, 0.4, (14, 14)), (1.0, 0.0, (14, 14)), (1.0,
 @pytest.mark.parametrize(
     ("moved", "mixed", "days", "runs"),
     [
-        *((*mix, 4) for mix in (MIXES[1], MIXES[3])),
+        *((*mix, 2) for mix in (MIXES[1], MIXES[3])),
         *(pytest.param(*mix, 300, marks=pytest.mark.slow) for mix in MIXES),
     ],
 )

@@ -245,7 +245,7 @@ BROKEN = {
 }
 
 
-SEEDS = pytest.mark.parametrize("seeds", [3, pytest.param(15, marks=pytest.mark.slow)])
+SEEDS = pytest.mark.parametrize("seeds", [2, pytest.param(15, marks=pytest.mark.slow)])
 
 
 @SEEDS
@@ -294,7 +294,7 @@ def test_renamed_codes_are_no_mix(seeds: int, query_table: Table, analyse: Analy
         )
 
 
-@pytest.mark.parametrize("seeds", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("share", [0.2, 0.56])
 def test_a_broken_input_is_called_that(
     share: float, seeds: int, query_table: Table, analyse: Analyse

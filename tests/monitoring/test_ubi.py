@@ -142,7 +142,8 @@ def test_impressions_may_be_events(tmp_path: Path) -> None:
     assert found_in(write_ubi(tmp_path, without, SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
     moved = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"], at - 1)
              for e in SHOWN for at in [e["event_attributes"]["position"]["ordinal"]]]  # fmt: skip
-    with pytest.raises(DataError, match="3 impressions with the ordinal 0; expected ordinals from 1"):
+    told = r"3 impressions with the ordinal 0; expected ordinals from 1.*set ubi\.first_position: 0"
+    with pytest.raises(DataError, match=told):
         found_in(write_ubi(tmp_path, without, moved + EVENTS), BY_EVENTS)
     from_0 = {**BY_EVENTS, "ubi": {"impressions": "events", "first_position": 0}}
     assert found_in(write_ubi(tmp_path, without, moved + EVENTS), from_0) == pytest.approx(ALL)
@@ -428,8 +429,6 @@ SAMPLE = (
 def test_the_projects_own_sample_is_read_as_it_lies() -> None:
     """Its times are texts and milliseconds, its ordinals begin at 0."""
     path = SAMPLE / "ubi_queries_events.ndjson"
-    with pytest.raises(DataError, match=r"200 impressions with the ordinal 0; .*set ubi.first_position: 0"):
-        impressions_and_events(path, Ubi(impressions="events"), ["click"], "UTC")
     settings = Ubi(impressions="events", first_position=0)
     shown, events = impressions_and_events(path, settings, ["add_to_cart"], "UTC")
     assert (len(shown), pa.compute.min(shown["position"]).as_py()) == (1999, 1)
