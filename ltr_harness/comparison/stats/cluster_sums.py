@@ -127,7 +127,7 @@ class ClusterSums:
         """(G, m): what each unit adds beyond the mean of its values; 0 throughout where all values are equal."""
         residuals = self.sums - self.counts * np.nan_to_num(self.mean)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.where(self.counts > 0, self.sums / self.counts, np.nan)
+            means = self.sums / self.counts  # NaN for a unit without values, whose sum is 0
         highest = np.fmax.reduce(means, axis=0, initial=-np.inf)
         lowest = np.fmin.reduce(means, axis=0, initial=np.inf)
         with np.errstate(invalid="ignore"):

@@ -40,12 +40,11 @@ SAME_SUM = 1e-9
 
 
 def on_grid(values: Floats) -> tuple[Floats, Floats]:
-    """Return integers in proportion to (n, m) values, NaN as 0, whose sums stay below 2**52, and their (m,) units."""
-    filled = np.where(np.isnan(values), 0.0, values)
+    """Return integers in proportion to (n, m) values, whose sums stay below 2**52, and their (m,) units."""
     bits = _MANTISSA - int(np.ceil(np.log2(max(len(values), 2))))
-    _, exponent = np.frexp(np.abs(filled).max(axis=0, initial=0.0))
+    _, exponent = np.frexp(np.abs(values).max(axis=0, initial=0.0))
     unit: Floats = np.ldexp(1.0, np.maximum(exponent - bits, np.finfo(np.float64).minexp))
-    grid: Floats = np.rint(filled / unit)  # exact, as the unit is a power of two
+    grid: Floats = np.rint(values / unit)  # exact, as the unit is a power of two
     return grid, unit
 
 
