@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
@@ -128,9 +129,11 @@ def to_parquet(comparison: "Comparison") -> bytes:
 def _table_of(system: SystemResult, metrics: Sequence[str], reserved_names: Set[str]) -> pa.Table:
     """Return a row for each query of each replicate."""
     n_queries, n_replicates = len(system.query_ids), len(system.replicates)
+    # repeated as Arrow's values: with Python's, Arrow imports pandas
+    (name,), replicates = column_of(np.array([system.name])), column_of(np.array(system.replicates))
     columns = {
-        "model": pa.repeat(system.name, n_queries * n_replicates),
-        "replicate": pa.chunked_array([pa.repeat(name, n_queries) for name in system.replicates]),
+        "model": pa.repeat(name, n_queries * n_replicates),
+        "replicate": pa.chunked_array([pa.repeat(replicate, n_queries) for replicate in replicates]),
         "query_id": pa.chunked_array([column_of(system.query_ids)] * n_replicates),
     }
     for metric in metrics:
