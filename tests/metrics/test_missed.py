@@ -156,7 +156,7 @@ def test_some_queries_alone_keep_what_they_missed() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@5", "map@5", "nerr(max_grade=4)@5", "recall@5", "q@5", "rprec"])
 def test_the_change_of_a_swap_divides_by_the_ideal_of_everything(name: str) -> None:
-    truth = make_truth(30, seed=4, longest=12)
+    truth = make_truth(12, seed=4, longest=12)
     _, candidates = all_and_candidates(truth)
     metric = parse_metric(name)
     scores = np.random.default_rng(2).permutation(candidates.groups.n_rows).astype(float)
@@ -222,14 +222,19 @@ SAID = {
 }
 
 
+@pytest.fixture(scope="module")
+def candidates_of_300() -> Judgments:
+    return all_and_candidates(make_truth(300, seed=9))[1]
+
+
 @pytest.mark.parametrize("name", METRIC_NAMES)
-def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
+def test_what_the_page_of_a_metric_says_of_missed_documents(name: str, candidates_of_300: Judgments) -> None:
     """Some relevant, some not; the queries are those in which the candidates alone define a value."""
     text = " ".join(
         inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
     )
     said = next(one for one in SAID if one in text)
-    _, candidates = all_and_candidates(make_truth(300, seed=9))
+    candidates = candidates_of_300
     options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
     if name in ("err", "nerr", "pfound", "err_ia"):
         options = "(max_grade=4)"
