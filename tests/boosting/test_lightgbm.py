@@ -335,7 +335,7 @@ class TestAnotherRuleBesideOurs:
                 params,
                 dataset(train),
                 num_boost_round=40,
-                nfold=3,
+                nfold=2,
                 stratified=False,
                 feval=feval("ndcg@10"),
                 callbacks=rules,

@@ -85,18 +85,19 @@ TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-@pytest.mark.parametrize("library", TABLES)
+NAMES = [
+    ("qid", "docno", "label"),  # PyTerrier
+    ("query_id", "doc_id", "relevance"),  # ir_measures, ir_datasets
+    ("q_id", "doc_id", "score"),  # ranx
+    ("query-id", "corpus-id", "score"),  # BEIR, MTEB
+    ("Query Text", "Doc ID", "Rating"),  # Quepid
+    ("queryId", "docId", "judgement"),
+]
+
+
 @pytest.mark.parametrize(
-    "names",
-    [
-        ("qid", "docno", "label"),  # PyTerrier
-        ("query_id", "doc_id", "relevance"),  # ir_measures, ir_datasets
-        ("q_id", "doc_id", "score"),  # ranx
-        ("query-id", "corpus-id", "score"),  # BEIR, MTEB
-        ("Query Text", "Doc ID", "Rating"),  # Quepid
-        ("queryId", "docId", "judgement"),
-    ],
-    ids=" ".join,
+    ("library", "names"),
+    [*((library, NAMES[0]) for library in TABLES), *(("pandas", names) for names in NAMES[1:])],
 )
 def test_tables_of_any_library_under_the_usual_names(library: str, names: tuple[str, str, str]) -> None:
     found = qrels_of(TABLES[library](frame(GRADES, *names)))

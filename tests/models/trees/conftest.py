@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ N, PER_QUERY = 600, 20
 def rows() -> Callable[..., RankingDataset]:
     """Zeros of both signs, few, neighbouring and huge values, and missing ones; labels that some of them tell."""
 
+    @functools.cache
     def make_dataset(seed: int, missing: float = 0.1) -> RankingDataset:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(N, len(NAMES)))
