@@ -79,10 +79,11 @@ def test_queries_out_of_the_files_order_are_refused(ltr: Cli) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.usefixtures("without_report")
 def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
-    ltr: Cli, tmp_path: Path, file: str
+    ltr: Cli, tmp_path: Path
 ) -> None:
+    theirs = {file: {"ranker": "scores", "file": str(tmp_path / file)} for file in FILES}
     result = run_experiment(
         {
             "name": "files",
@@ -94,19 +95,18 @@ def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
             },
             "metrics": {"cutoffs": [2], "report": ["ndcg"], "primary": "ndcg@2"},
             "report": {"formats": ["json"]},
-            "models": {
-                "theirs": {"ranker": "scores", "file": str(tmp_path / file)},
-                "upside-down": {"ranker": "feature", "feature": "1"},
-            },
+            "models": {**theirs, "upside-down": {"ranker": "feature", "feature": "1"}},
         },
         runs=tmp_path / "runs",
         workers=1,
     )
     assert not result.failures
-    theirs, other = result.runs
-    assert theirs.record.metrics["ndcg@2"].mean == 1.0
-    assert theirs.test_scores["query_id"].tolist() == list("aabb")
-    assert theirs.test_scores["score"].tolist() == [1, 0, 1, 0]
+    *of_files, other = result.runs
+    assert [run.record.model for run in of_files] == FILES
+    for run in of_files:
+        assert run.record.metrics["ndcg@2"].mean == 1.0
+        assert run.test_scores["query_id"].tolist() == list("aabb")
+        assert run.test_scores["score"].tolist() == [1, 0, 1, 0]
     for suffix in ("txt", "npy", "csv", "parquet"):
         code, _, err = ltr(
             "predict", str(other.path), "d.txt", "--reader-option", "regroup=true", "-o", f"out.{suffix}"

@@ -25,7 +25,7 @@ metrics: {{cutoffs: [10], report: [ndcg], primary: ndcg@10}}
 models:
   {name}-x: {{ranker: feature, feature: x}}
   {name}-noise: {{ranker: feature, feature: noise}}
-report: {{formats: [html, md, tex, json]}}
+report: {{formats: [md, tex, json]}}
 """
 
 
@@ -98,7 +98,8 @@ def test_without_declared_candidates_the_cure_is_named(
     for name in ("wide", "narrow"):
         rows = [line for line in (folder / f"{name}.csv").read_text().splitlines() if not line.endswith(",0")]
         (folder / f"{name}.csv").write_text("\n".join(rows) + "\n")
-        (folder / f"{name}.yaml").write_text(CONFIG.format(name=name, retrieved="attributes: []"))
+        config = CONFIG.format(name=name, retrieved="attributes: []").replace("[md, tex, json]", "[json]")
+        (folder / f"{name}.yaml").write_text(config)
         code, out, err = ltr(
             capsys, "run", f"{name}.yaml", "--accept", "identical-rows", "--accept", "leaking-feature"
         )
