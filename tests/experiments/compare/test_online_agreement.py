@@ -10,6 +10,7 @@ import pytest
 
 from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.experiments.compare import online_agreement
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, correlation_differences
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.report.online_agreement import agreement_page
@@ -241,13 +242,16 @@ def test_what_cannot_be_used_is_refused(change, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_the_command_prints_writes_and_gives_json(ltr, tmp_path: Path) -> None:
+def test_the_command_prints_writes_and_gives_json(
+    ltr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world_agreement: OnlineAgreement
+) -> None:
     file = tmp_path / "experiments.csv"
     world().to_csv(file, index=False)
     out = ltr("agreement", file, "-o", tmp_path / "page")[1]
     assert "mrr@3 predicts the online difference better than ndcg@10." in out
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "Does offline predict online?" in page
+    monkeypatch.setattr(online_agreement, "judge_by_experiments", lambda *_, **__: world_agreement)
     found = json.loads(ltr("agreement", file, "--json")[1])
     assert found["metrics"][0]["correlation"]["low"] > 0.5
     assert found["metrics"][1]["needed"]["high"] is None  # no number bounds it
