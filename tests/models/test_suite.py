@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from ltr_harness.models.feature import FeatureRanker
 from ltr_harness.models.ranker import FittedModel, Training
-from ltr_harness.models.xgboost import XGBoostRanker
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import ranking_data
 
@@ -229,21 +230,27 @@ class TestOwn(RankerSuite):
         monkeypatch.setattr(type(self), "ranker", f"{path}:Sum", raising=False)
 
 
-class _Greedy(XGBoostRanker):
-    """Takes two threads, whatever it is given. Both train a model, and so do the same also on a busy machine."""
+def _be_busy() -> None:
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+
+
+class _Greedy(FeatureRanker):
+    """Takes two threads, whatever it is given. Both are busy for as long, and so they are on a busy machine."""
 
     def fit(self, training: Training) -> FittedModel:
         with ThreadPoolExecutor(1) as other:
-            twin = other.submit(super().fit, training)
-            model = super().fit(training)
+            twin = other.submit(_be_busy)
+            _be_busy()
             twin.result()
-        return model
+        return super().fit(training)
 
 
 def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> None:
     class Suite(RankerSuite):
         ranker = _Greedy
-        fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 2, "max_bin": 16}}
+        fields: ClassVar[dict[str, Any]] = {"feature": "one"}
 
     with pytest.raises(AssertionError, match="with one thread, it used"):
         Suite().test_it_keeps_to_its_threads()
