@@ -21,7 +21,7 @@ from ltr_harness.models.ranker import FittedModel, Ranker, Training, TrainingFac
 from ltr_harness.models.table import catalog
 
 NAMES = ("one", "two", "three", "four")
-RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)
+RULE = StoppingRule(NDCG(k=5), patience=3, max_rounds=12)
 
 
 _models: dict[tuple[type, type, str], FittedModel] = {}
