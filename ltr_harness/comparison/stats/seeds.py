@@ -10,7 +10,6 @@ from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
     ClusterSums,
     effective_number,
-    moments,
     paired_differences,
     student_p,
 )
@@ -191,10 +190,13 @@ def variance_components(
         return None
     shares = np.ones(n) if weights is None else weights[defined] / weights[defined].mean()
     sides = first[:, defined], second[:, defined]
-    d = paired_differences(sides[0].mean(axis=0), sides[1].mean(axis=0))
+    means = [side.mean(axis=0) for side in sides]
+    d = paired_differences(*means)
     difference = float((shares * d).mean())
     varies = [len(side) > 1 or not fixed for side, fixed in zip(sides, (one_fixed, other_fixed), strict=True)]
-    variances = [_variances(side, shares) for side in sides if len(side) > 1]
+    variances = [
+        _variances(side, mean, shares) for side, mean in zip(sides, means, strict=True) if len(side) > 1
+    ]
     varying = [side for side, moves in zip(sides, varies, strict=True) if moves]
     if len(variances) == 1:  # one side's seeds speak for those of the other, where that has any
         variances *= len(varying)
@@ -218,14 +220,14 @@ def _defined(first: Floats, second: Floats, weights: Floats | None) -> Bools:
     return defined if weights is None else defined & (weights > 0)
 
 
-def _variances(values: Floats, shares: Floats) -> tuple[float, float]:
-    """Return the variance of the seeds' means, and the interaction's mean square."""
+def _variances(values: Floats, seed_mean: Floats, shares: Floats) -> tuple[float, float]:
+    """Return the variance of the seeds' means, and the interaction's mean square; `seed_mean` is (n_queries,)."""
     means = (shares * values).mean(axis=1)
-    rest = shares * _without_ties(values - values.mean(axis=0) - means[:, None] + means.mean())
+    rest = shares * _without_ties(values - seed_mean - means[:, None] + means.mean())
     of_rest = float((rest**2).sum() / (len(values) - 1) / (values.shape[1] - 1))
     if np.ptp(means) <= TIE:
         return 0.0, of_rest
-    return float(moments(means).sd ** 2), of_rest
+    return float(np.square(means.std(ddof=1))), of_rest
 
 
 def _without_ties(deviations: Floats) -> Floats:
