@@ -157,7 +157,7 @@ def test_a_worker_finds_what_one_process_finds(cluster: Any, table: pa.Table, tm
 
 @on_cluster
 def test_workers_see_items_that_were_not_shown(cluster: Any) -> None:
-    week = test_not_shown.log(n=200).sort_values("query", kind="stable")
+    week = test_not_shown.log(n=60).sort_values("query", kind="stable")
     across = monitor(test_not_shown.SETTINGS, log=week, dask=cluster)
     assert across.to_json() == monitor(test_not_shown.SETTINGS, log=week).to_json()
 
