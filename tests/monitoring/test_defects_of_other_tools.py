@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -20,7 +19,6 @@ import yaml
 import ltr_harness
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
-from tests.experiments.training.commands import Command
 
 pytestmark = pytest.mark.long
 
@@ -145,23 +143,21 @@ def test_no_version_of_a_library_is_forbidden() -> None:
     assert "<" not in project["requires-python"]
 
 
-def die_at_network() -> None:
-    """End this process at its first look into the network."""
+WATCHED = """
+import os, sys
 
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("socket.getaddrinfo", "socket.gethostbyname") or (
-            event == "socket.connect" and isinstance(arguments[1], tuple)
-        ):
-            os.write(2, f"NETWORK {event} {arguments}".encode())
-            os._exit(97)
+def watch(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.gethostbyname") or (
+        event == "socket.connect" and isinstance(arguments[1], tuple)
+    ):
+        os.write(2, f"NETWORK {event} {arguments}".encode())
+        os._exit(97)
 
-    sys.addaudithook(watch)
-
-
-def look_up_a_host() -> None:
-    """Look into the network where that ends the process."""
-    die_at_network()
-    socket.getaddrinfo("localhost", 80)
+sys.addaudithook(watch)
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
+sys.exit(run_command(cli, sys.argv[1:]))
+"""
 
 
 def test_nobody_is_told_that_it_was_used(tmp_path: Path) -> None:
@@ -172,11 +168,15 @@ def test_nobody_is_told_that_it_was_used(tmp_path: Path) -> None:
         "metrics": ["ndcg@5"], "log": {**small, "seed": 2}, "baseline": {**small, "seed": 1},
     }  # fmt: skip
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
-    command = ["monitor", tmp_path / "m.yaml", "-o", tmp_path / "out", "--history", tmp_path / "history"]
-    code, _, err = Command(tmp_path / "streams", *command, prepare=die_at_network).wait()
-    assert code in (0, 4), err
+    command = ["monitor", "m.yaml", "-o", "out", "--history", "history"]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 4), done.stderr
     assert (tmp_path / "out" / "report.html").is_file()
-    assert Command(tmp_path / "curious", "--help", prepare=look_up_a_host).wait()[0] == 97  # the guard bites
+    curious = WATCHED.replace("from ltr", "import socket; socket.getaddrinfo('localhost', 80)\nfrom ltr", 1)
+    caught = subprocess.run([sys.executable, "-c", curious], capture_output=True, check=False)
+    assert caught.returncode == 97  # the guard bites
 
 
 # ---- whylogs, OpenSearch, Metarank, allRank ---------------------------------------------------------------
