@@ -53,26 +53,30 @@ def of_arrow(frame: pd.DataFrame, folder: Path) -> RankingDataset:
     return from_frame(pq.read_table(folder / "rows.parquet"))
 
 
-DOORS = (of_csv, of_csv_with_index, of_parquet, of_frame, of_polars, of_arrow)
+OTHER_DOORS = (of_csv_with_index, of_parquet, of_polars, of_arrow)
 
 
-@pytest.mark.parametrize("door", DOORS)
+FRAMES = {
+    "filtered": KEPT,
+    "read from Parquet": KEPT.reset_index(names="__index_level_0__"),
+    "reset": KEPT.reset_index(),
+    "reset twice": KEPT.reset_index().reset_index(),
+    "in another order": KEPT.sample(frac=1, random_state=1).sort_values("query_id").reset_index(),
+    "read from CSV": KEPT.reset_index(names="Unnamed: 0"),
+}
+
+
 @pytest.mark.parametrize(
-    "frame",
+    ("door", "frame"),
     [
-        KEPT,
-        KEPT.reset_index(),
-        KEPT.reset_index().reset_index(),
-        KEPT.sample(frac=1, random_state=1).sort_values("query_id").reset_index(),
-        KEPT.reset_index(names="Unnamed: 0"),
-        KEPT.reset_index(names="__index_level_0__"),
+        *((door, name) for door in (of_csv, of_frame) for name in FRAMES),
+        *((door, name) for door in OTHER_DOORS for name in ("filtered", "read from Parquet")),
     ],
-    ids=["filtered", "reset", "reset twice", "in another order", "read from CSV", "read from Parquet"],
 )
 def test_index_is_no_feature(
-    tmp_path: Path, door: Callable[[pd.DataFrame, Path], RankingDataset], frame: pd.DataFrame
+    tmp_path: Path, door: Callable[[pd.DataFrame, Path], RankingDataset], frame: str
 ) -> None:
-    assert door(frame, tmp_path).feature_names == ("x",)
+    assert door(FRAMES[frame], tmp_path).feature_names == ("x",)
 
 
 def test_notes_name_the_place_of_a_column_without_a_name(tmp_path: Path) -> None:

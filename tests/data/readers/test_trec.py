@@ -152,7 +152,7 @@ def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory:
     )
     blank = st.sampled_from([" ", "\t", "  ", " \x0b"])
     expected, text = [], ""
-    for i in range(data.draw(st.integers(1, 12))):
+    for i in range(data.draw(st.integers(1, 7))):
         query, score, tag = data.draw(name), data.draw(number), data.draw(name)
         gap = data.draw(blank)
         text += data.draw(st.sampled_from(["", "\n", " \r\n", "# two fields\n"]))
