@@ -7,7 +7,10 @@ import pytest
 from ltr_harness import evaluate, run_experiment
 
 RIVALS = Path(__file__).resolve().parents[3] / "configs" / "rivals.yaml"
-SMALL = ("data.n_queries={train: 60, valid: 40, test: 60}", "stopping.max_rounds=10", "report.formats=[json]")
+SMALL = (
+    *("data.n_queries={train: 60, valid: 40, test: 60}", "stopping.max_rounds=10"),
+    *("models.forest.params.n_estimators=5", "report.formats=[json]"),
+)
 
 pytestmark = pytest.mark.long
 

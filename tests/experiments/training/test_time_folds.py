@@ -99,7 +99,7 @@ def test_a_run_is_pooled_over_folds_and_goes_by_period(ltr: Cli, tmp_path: Path)
         first = run.record.fold
         assert table["day"].min() == first
         assert table["day"].max() < str(pd.Timestamp(first) + pd.DateOffset(months=3))
-    code, printed, _ = ltr("report", tmp_path / "runs" / "walk", "--verbose")
+    code, printed, _ = ltr("report", tmp_path / "runs" / "walk", "--verbose", "--format", "json")
     said = " ".join((out + err + printed).split())
     assert code == 0
     assert re.search("tests and intervals go by (week: 40|2 weeks: 20|4 weeks: 10) of", said)
