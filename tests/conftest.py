@@ -211,11 +211,15 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _in_this_process() -> None:
-    """Experiments of tests train where they are asked for, unless the test says otherwise."""
-    from ltr_harness.cli.commands.run import command
-    from ltr_harness.workflow import run_experiment
+    """Experiments of tests train where they are asked for, on one thread, unless the test says otherwise.
 
-    run_experiment.__kwdefaults__["workers"] = 1
+    On two threads tiny models train no faster, and beside other tests each thread waits until the other has its turn.
+    """
+    from ltr_harness import workflow
+    from ltr_harness.cli.commands.run import command
+
+    workflow.threads_of = lambda workers: 1
+    workflow.run_experiment.__kwdefaults__["workers"] = 1
     (workers,) = (option for option in command.params if option.name == "workers")
     workers.default = 1
 

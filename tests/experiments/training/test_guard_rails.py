@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness._util.cores import available_cores
+from ltr_harness._util.cores import available_cores, threads_of
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import HarnessError, labelled
@@ -51,8 +51,9 @@ def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
 
 @pytest.mark.skipif(available_cores() < 2, reason="one thread repeats")
 def test_a_model_that_no_run_repeats_is_said_beside_the_result(
-    small_config: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ltr_harness.workflow.threads_of", threads_of)
     small_config["seeds"] = [1]
     small_config["models"]["lgbm"]["params"]["bagging_by_query"] = True
     del small_config["models"]["xgb"]

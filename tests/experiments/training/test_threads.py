@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
-from ltr_harness._util.cores import available_cores
+from ltr_harness._util.cores import available_cores, threads_of
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import TrainingError
@@ -27,6 +27,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("ltr_harness.workflow.threads_of", threads_of)
     small_config["models"] = {
         "plain": small_config["models"]["lgbm"],
         "goss": {"ranker": "lightgbm", "params": {"data_sample_strategy": "goss"}},
