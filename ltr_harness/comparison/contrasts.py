@@ -351,8 +351,8 @@ class Contrast:
         model_values, other_values = self.model.values[self.metric], self.other.values[self.metric]
         if self.queries is None:
             return model_values, other_values
-        kept = np.flatnonzero(self.queries)
-        return model_values.take(kept, axis=1), other_values.take(kept, axis=1)
+        places = np.flatnonzero(self.queries)
+        return model_values.take(places, axis=1), other_values.take(places, axis=1)
 
     def weights(self, sampling: Sampling) -> Floats | None:
         """(n_kept,): how much each of these queries counts; None where every query counts once."""
