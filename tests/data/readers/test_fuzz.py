@@ -96,7 +96,7 @@ def small_parquet(path: Path, **options: Any) -> bytes:
 
 def test_a_parquet_file_with_any_one_byte_gone(tmp_path: Path) -> None:
     """Among them the counts of rows, of the file and of each column."""
-    content = small_parquet(tmp_path / "whole.parquet", write_statistics=False, use_dictionary=False)
+    content = small_parquet(tmp_path / "whole.parquet", write_statistics=False)
     told = set()
     text = content.index(b"ARROW:schema")  # of one kind: of its bytes every eighth will do
     for at in (*range(text), *range(text, len(content), 8)):
