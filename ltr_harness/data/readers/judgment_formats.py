@@ -1,5 +1,7 @@
 """Formats of judgments and rankings from other tools, recognised by content, in memory and in files."""
 
+from __future__ import annotations
+
 import json
 import re
 import zlib
@@ -7,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,12 +18,13 @@ from ltr_harness._util.text import count_of
 from ltr_harness.data.logs.separators import SEPARATORS, separator_in
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among
-from ltr_harness.data.readers.judgment_objects import rows_of_object
-from ltr_harness.data.readers.table_columns import OpenedTable
 from ltr_harness.data.readers.text_files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.data.readers.trec import Qrels, TrecRun
-from ltr_harness.data.readers.unchecked_rows import Role, UncheckedRows, rows_of_columns, rows_of_table
 from ltr_harness.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:  # these load Arrow, which takes a tenth of a second, and TREC's files need none of it
+    from ltr_harness.data.readers.table_columns import OpenedTable
+    from ltr_harness.data.readers.unchecked_rows import Role, UncheckedRows
 
 _LZ4 = b"\x04\x22\x4d\x18"
 _PEEKED = 1 << 16
@@ -33,12 +36,14 @@ _JSON = re.compile(rb'\s*[\[{]\s*["{\]}]')
 def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> UncheckedRows | Qrels | TrecRun:
     """Read a file in the form that its first bytes and, in text, the first line's cells show."""
     if (opened := opened_table(path)) is not None:
+        from ltr_harness.data.readers.unchecked_rows import rows_of_table
+
         return rows_of_table(opened[0], role, opened[1])
     start = _start(path)
     if start.startswith(_LZ4):
-        return replace(rows_of_object(_read_lz4(path), str(path), role), form="lz4 file of ranx")
+        return replace(_rows_of_object(_read_lz4(path), str(path), role), form="lz4 file of ranx")
     if _JSON.match(start):
-        listing = rows_of_object(_read_json(path), str(path), role)
+        listing = _rows_of_object(_read_json(path), str(path), role)
         return replace(listing, form=f"JSON, {listing.form}")
     cells = _first_line(start).split()
     if role == "qrels" and len(cells) > 1 and cells[1].startswith("qid:"):
@@ -59,6 +64,7 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
 def _judgment_list(path: Path, *, allow_repeats: bool) -> Qrels:
     """Read lines ``grade qid:query # document …``, as plug-ins for learning to rank keep them."""
     from ltr_harness.data.readers.letor import Letor, read_svmlight
+    from ltr_harness.data.readers.unchecked_rows import rows_of_columns
 
     rows = read_svmlight([path], Letor(), with_qid=True)
     if rows.document_ids is None:
@@ -181,13 +187,13 @@ def _read_lz4(path: Path) -> Mapping[Any, Any]:
 def qrels_of(value: Any, source: str = "qrels", *, allow_repeats: bool = False) -> Qrels:
     """Return judgments in any form; one of each document, unless repeats are allowed."""
     rows = value if isinstance(value, Qrels) else _recognise(value, source, "qrels", allow_repeats)
-    return rows.qrels(allow_repeats=allow_repeats) if isinstance(rows, UncheckedRows) else cast(Qrels, rows)
+    return rows if isinstance(rows, Qrels) else cast("UncheckedRows", rows).qrels(allow_repeats=allow_repeats)
 
 
 def run_of(value: Any, source: str = "run", *, allow_repeats: bool = False) -> TrecRun:
     """Return a ranking in any form; see `qrels_of`."""
     rows = value if isinstance(value, TrecRun) else _recognise(value, source, "run", allow_repeats)
-    return rows.run(allow_repeats=allow_repeats) if isinstance(rows, UncheckedRows) else cast(TrecRun, rows)
+    return rows if isinstance(rows, TrecRun) else cast("UncheckedRows", rows).run(allow_repeats=allow_repeats)
 
 
 def _recognise(
@@ -195,6 +201,12 @@ def _recognise(
 ) -> UncheckedRows | Qrels | TrecRun:
     if isinstance(value, str | Path):
         return read_file(located([str(value)], Path())[0], role, allow_repeats=allow_repeats)
+    return _rows_of_object(value, source, role)
+
+
+def _rows_of_object(value: Any, source: str, role: Role) -> UncheckedRows:
+    from ltr_harness.data.readers.judgment_objects import rows_of_object
+
     return rows_of_object(value, source, role)
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.arrays import LONGEST_ID, Ints
-from ltr_harness.data.columns import Ids, letters_of
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes
+from ltr_harness.data.text_numbers import TextNumbers
 from ltr_harness.errors import DataError, Problem
 
 Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
@@ -101,6 +100,8 @@ class PackedNames:
     @classmethod
     def of_texts(cls, texts: Any, source: tuple[str, str, Bound]) -> Self:
         """Return Arrow's large texts, of which none is empty, as names; see `of_bytes`."""
+        from ltr_harness.data.columns import letters_of
+
         letters, ends = letters_of(texts)
         packed = letters[ends[0] : ends[-1]].copy()  # compiled loops take arrays that can be written to
         return cls.of_bytes(packed, (ends - ends[0]).astype(_offset(packed.size)), source)
@@ -130,6 +131,8 @@ class PackedNames:
 
     @cached_property
     def _names(self) -> NameColumn:
+        import pyarrow as pa  # takes a tenth of a second to load, and most runs need none of it
+
         buffers = [None, pa.py_buffer(self.offsets.astype(np.int64)), pa.py_buffer(self.packed)]
         encoded = pa.Array.from_buffers(pa.large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
@@ -141,7 +144,7 @@ class Coded:
     """A column of names that neighbouring rows share, given where it changes."""
 
     def __init__(self) -> None:
-        self.names = Ids()
+        self.names = TextNumbers()
         self.codes: list[NDArray[np.int32]] = []
         self.rows: list[NDArray[np.int64]] = []
 
@@ -160,6 +163,8 @@ class Numbers:
 
     def add(self, data: NDArray[np.uint8], rows: Ints, starts: Ints, ends: Ints) -> None:
         """Add numbers that are not simple, each from its start to its end."""
+        import pyarrow as pa  # as above
+
         offsets = np.zeros(starts.size + 1, dtype=np.int64)
         packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
         kernels.gather(data, starts, ends, packed, offsets)

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.arrays import Ints
-from ltr_harness.data.columns import CategoryCodes, Ids, category_of, decoded, is_text, utf8
+from ltr_harness.data.columns import Ids, category_of, decoded, is_text, utf8
 from ltr_harness.data.computable import is_list, large_list
 from ltr_harness.data.logs.contract import Contract
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.logs.settings import ListColumns, seconds
 from ltr_harness.data.logs.ubi import ACTION, OBJECT, TIME, ubi_events
 from ltr_harness.data.relevance.rule import EventLog, Relevance
+from ltr_harness.data.text_numbers import CategoryCodes
 from ltr_harness.data.times import timestamps
 from ltr_harness.errors import DataError, Problem
 

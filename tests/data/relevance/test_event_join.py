@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.data.columns import Ids, _hash
+from ltr_harness.data.columns import Ids
 from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.relevance.events import match_events
+from ltr_harness.data.text_numbers import _hash
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
