@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import yaml
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.experiments.runs.record import StoppingFacts
+from ltr_harness.experiments.training.pool import worker_context
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.metrics import NDCG
 from ltr_harness.workflow import run_experiment
@@ -37,7 +36,12 @@ EXPERIMENT: dict[str, Any] = {
 
 # The package's own file with one more option, and three lines that obey it, before anything else has read the class.
 WITH_TARGET = '''
+import os, sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+
+for name in [name for name in sys.modules if name.partition(".")[0] == "ltr_harness"]:
+    del sys.modules[name]
 from ltr_harness.boosting import stopping
 
 source = Path(stopping.__file__).read_text()
@@ -66,20 +70,26 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 
 workflow._TrainingPlan.is_tested = False  # as `reports_left_out`
+os.chdir(folder)
 before = set(Path("runs/x").iterdir())
-for command in ("check x.yaml", "run x.yaml --workers 1 --set stopping.target=0.01"):
-    assert run_command(cli, command.split()) == 0
-(added,) = (path for path in Path("runs/x").glob("gbm--*") if path not in before)
-assert run_command(cli, ["reproduce", str(added)]) == 0
+with open("printed", "w") as printed, redirect_stdout(printed), redirect_stderr(printed):
+    for command in ("check x.yaml", "run x.yaml --workers 1 --set stopping.target=0.01"):
+        assert run_command(cli, command.split()) == 0
+    (added,) = (path for path in Path("runs/x").glob("gbm--*") if path not in before)
+    assert run_command(cli, ["reproduce", str(added)]) == 0
 '''
 
 
 def printed_with_target(folder: Path) -> str:
-    """The output of `check`, of `run` with a target, and of `reproduce` of the run that it adds."""
-    command = [sys.executable, "-c", WITH_TARGET]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    """The output of `check`, of `run` with a target, and of `reproduce` of the run that it adds.
+
+    They run in a copy of a process that has loaded the libraries, and load the package again.
+    """
+    process = worker_context().Process(target=exec, args=(WITH_TARGET, {"folder": folder}))
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0  # else a traceback is on stderr, or an error in the file
+    return (folder / "printed").read_text()
 
 
 def records(runs: Path) -> dict[str, dict[str, Any]]:
