@@ -24,6 +24,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import pins
 from ltr_harness.integrations.mlflow_export import reason_without_model
+from tests.experiments.training.test_cautions_in_json import cautions_in
 
 FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 
@@ -214,6 +215,7 @@ def test_a_model_is_logged_once(experiment: Path, exported_runs: dict[str, Any])
         linear: "models of lightgbm, xgboost, catboost are logged; what linear stores is among the run's artifacts"
     }
     assert {*exported_runs["models"], linear} == set(exported_runs["added"])
+    cautions_in(exported_runs)
     uri, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri("sqlite:///elsewhere.db")
     assert run_command(cli, ["export", "mlflow", str(experiment / "runs/shop"), "--to", uri]) == 0

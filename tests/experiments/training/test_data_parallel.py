@@ -21,6 +21,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.dask import Cluster, local_cluster
 from ltr_harness.experiments.training.folds import FoldReader
 from ltr_harness.experiments.training.job import Task
@@ -45,9 +46,13 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def dask_config(repository: Path) -> dict[str, Any]:
     """`configs/dask.yaml`, smaller: each model across workers, and as it is."""
+    return small_dask_config(repository)
+
+
+def small_dask_config(repository: Path) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((repository / "configs" / "dask.yaml").read_text())
     config["seeds"] = [1]
-    config["data"]["n_queries"] = {"train": 200, "valid": 80, "test": 120}
+    config["data"] |= {"n_queries": {"train": 200, "valid": 80, "test": 120}, "n_features": 12}
     config["stopping"] = {"metric": "ndcg@10", "patience": 3, "max_rounds": 12}
     config["report"] = {"formats": ["json"]}
     return config
@@ -77,22 +82,41 @@ def test_parts_are_whole_queries_and_nearly_equal(sizes: list[int], n_parts: int
         assert abs(2 * rows[parts[0][1]] - rows[-1]) == best
 
 
-def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
-    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path
-) -> None:
-    heard: list[str] = []
+class Rounds(Progress):
+    """Remembers whose rounds were reported."""
 
-    class Listen(Progress):
-        def round(self, task: Task, number: int, values: Any) -> None:
-            heard.append(task.model)
+    def __init__(self) -> None:
+        self.models: set[str] = set()
 
-    result = run_on(cluster, dask_config, tmp_path, Listen())
+    def round(self, task: Task, number: int, values: Any) -> None:
+        self.models.add(task.model)
+
+
+@pytest.fixture(scope="module")
+def across(
+    cluster: Cluster, repository: Path, tmp_path_factory: pytest.TempPathFactory, module_without_report: None
+) -> tuple[dict[str, Run], set[str]]:
+    """Both libraries' models that the cluster has trained across its workers, and whose rounds it reported."""
+    config, rounds = small_dask_config(repository), Rounds()
+    for name in ("lgbm", "xgb", "random"):
+        config["models"].pop(name, None)
+    del config["compare"]
+    result = run_on(cluster, config, tmp_path_factory.mktemp("across"), rounds)
     assert [run.record.error for run in result.failures] == []
+    return {run.record.model: run for run in result.runs}, rounds.models
+
+
+def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
+    across: tuple[dict[str, Run], set[str]], dask_config: dict[str, Any], tmp_path: Path
+) -> None:
+    models = dask_config["models"]
+    by_model, reported = across
+    assert set(by_model) == reported == {"lgbm-across", "xgb-across"}
+    dask_config["models"] = {name: models[name] for name in ("lgbm", "xgb")}
+    of_one_machine = {run.record.model: run.record for run in runs_of(dask_config, tmp_path / "here")}
     fold = FoldReader(load_experiment(dask_config).data).read("all")
     assert fold.valid is not None
-    by_model = {run.record.model: run for run in result.runs}
     for name in ("lgbm", "xgb"):
-        assert set(by_model) == {"lgbm", "lgbm-across", "xgb", "xgb-across"}
         run = by_model[f"{name}-across"]
         record = run.record
         # the curve obeys the rule, round by round
@@ -111,20 +135,13 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         )
         assert reached.means["ndcg@10"] == pytest.approx(curve["value"].max(), abs=1e-9)
         # close to one machine's: the difference is of the order of another seed's
-        alone, together = (by_model[one].record.metrics["ndcg@10"].mean for one in (name, f"{name}-across"))
+        alone, together = (one.metrics["ndcg@10"].mean for one in (of_one_machine[name], record))
         assert alone is not None
         assert together is not None
         assert abs(alone - together) < 0.05
         assert "trained across 2 workers" in " ".join(map(str, record.cautions))
         assert record.config["data_parallel"] == 2
-        assert f"{name}-across" in heard
-    assert "data_parallel" not in by_model["lgbm"].record.config
-    del dask_config["models"]["lgbm"], dask_config["models"]["xgb"], dask_config["compare"]
-    again = runs_of(dask_config, tmp_path / "again", cluster)
-    assert {run.record.model: (run.path.name, run.record.files) for run in again} == {
-        name: (by_model[name].path.name, by_model[name].record.files)
-        for name in ("lgbm-across", "xgb-across")
-    }
+        assert "data_parallel" not in of_one_machine[name].config
 
 
 SHELF = """
@@ -162,10 +179,10 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
     own.write_text(SHELF)
     models = dask_config["models"]
     dask_config["models"] = {
-        f"{name} {label}": {**models[f"{name}-across"], "objective": {"metric": metric}}
-        for name in ("lgbm", "xgb")
-        for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
-    } | {"random": {"ranker": "random"}}
+        "random": {"ranker": "random"},
+        "err": {**models["lgbm-across"], "objective": {"metric": "err@10"}},
+        "shelf": {**models["xgb-across"], "objective": {"metric": f"{own}:Shelf"}},
+    }
     del dask_config["compare"]
     dask_config["stopping"]["max_rounds"] = 4
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
@@ -176,37 +193,37 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
         mean, random = (records[one].metrics[metric].mean for one in (model, "random"))
         return mean > random + 0.1
 
-    for name in ("lgbm", "xgb"):
-        assert beats_random(f"{name} err", "err(max_grade=4)@10")
-        assert beats_random(f"{name} shelf", "ndcg@10")
+    assert beats_random("err", "err(max_grade=4)@10")
+    assert beats_random("shelf", "ndcg@10")
 
 
 def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
     cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    objectives = {
-        "lightgbm": ("binary", "quantile"),
-        "xgboost": ("binary:logistic", "count:poisson", "reg:absoluteerror"),
+    models: dict[str, Any] = {
+        "binary": {"ranker": "lightgbm", "relevant": 2},
+        "quantile": {"ranker": "lightgbm"},
+        "count:poisson": {"ranker": "xgboost"},
+        "reg:absoluteerror": {"ranker": "xgboost"},
     }
-    dask_config["models"] = {"random": {"ranker": "random"}} | {
-        f"{objective} {parts}": {
-            "ranker": ranker,
-            "objective": objective,
-            "data_parallel": parts,
-            **({"relevant": 2} if objective.startswith("binary") else {}),
-        }
-        for ranker, named in objectives.items()
-        for objective in named
-        for parts in (2, False)
-    }
+    models = {objective: {**model, "objective": objective} for objective, model in models.items()}
     dask_config["stopping"]["max_rounds"] = 4
     del dask_config["compare"]
-    runs = runs_of(dask_config, tmp_path / "runs", cluster)
+    dask_config["models"] = {"random": {"ranker": "random"}, **models}
+    here = ndcg_of(runs_of(dask_config, tmp_path / "here"))
+    dask_config["models"] = {name: {**model, "data_parallel": 2} for name, model in models.items()}
+    there = ndcg_of(runs_of(dask_config, tmp_path / "there", cluster))
+    assert set(there) == set(models)
+    for objective, mean in there.items():
+        assert mean > here["random"] + 0.1
+        assert mean == pytest.approx(here[objective], abs=0.05)
+
+
+def ndcg_of(runs: list[Run]) -> dict[str, float]:
+    """Each model's mean, none of which failed."""
     assert [run.record.error for run in runs if run.record.error] == []
     means = {run.record.model: run.record.metrics["ndcg@10"].mean for run in runs}
-    for objective in (one for named in objectives.values() for one in named):
-        assert means[f"{objective} 2"] > means["random"] + 0.1
-        assert means[f"{objective} 2"] == pytest.approx(means[f"{objective} False"], abs=0.05)
+    return {model: mean for model, mean in means.items() if mean is not None}
 
 
 SLOW = """
@@ -220,14 +237,17 @@ def slow(labels, scores):
 
 @pytest.mark.parametrize("model", ["lgbm-across", pytest.param("xgb-across", marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_the_rounds_of_one_model(
-    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path, model: str
+    cluster: Cluster,
+    across: tuple[dict[str, Run], set[str]],
+    dask_config: dict[str, Any],
+    tmp_path: Path,
+    model: str,
 ) -> None:
+    """What is trained then is what an undisturbed cluster trains, to the byte."""
     (tmp_path / "slow.py").write_text(SLOW)
     dask_config["models"] = {model: dask_config["models"][model]}
     del dask_config["compare"]
-    metric = f"{tmp_path}/slow.py:slow(higher_is_better=true)"
-    dask_config["metrics"] |= {"report": ["ndcg", metric]}
-    dask_config["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 6}
+    dask_config["metrics"]["report"].append(f"{tmp_path}/slow.py:slow(higher_is_better=true)")
     victims = [pid for _, pid in sorted(cluster.client.run(os.getpid).items())][1:]  # not who evaluates
     killed: list[int] = []
 
@@ -237,22 +257,23 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
                 killed.append(victims.pop())
                 os.kill(killed[-1], signal.SIGKILL)
 
-    (one,) = runs_of(dask_config, tmp_path / "disturbed", cluster, Kill())
+    (disturbed,) = runs_of(dask_config, tmp_path / "disturbed", cluster, Kill())
     assert killed
-    assert one.record.error is None
-    (tmp_path / "slow.py").write_text(SLOW.replace("0.001", "0"))
-    (other,) = runs_of(dask_config, tmp_path / "undisturbed", cluster)
-    np.testing.assert_array_equal(one.test_scores["score"], other.test_scores["score"])
+    assert disturbed.record.error is None
+    undisturbed = across[0][model]
+    assert model_files(disturbed) == model_files(undisturbed)
+    np.testing.assert_array_equal(disturbed.test_scores["score"], undisturbed.test_scores["score"])
+
+
+def model_files(run: Run) -> dict[str, bytes]:
+    return {name: (run.path / name).read_bytes() for name in run.model_files}
 
 
 def test_a_model_trained_across_workers_is_trained_across_as_many(
-    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
+    across: tuple[dict[str, Run], set[str]],
 ) -> None:
-    small_config["seeds"] = [1]
-    small_config["models"] = {"across": {**small_config["models"]["xgb"], "data_parallel": 2}}
-    [run] = run_on(cluster, small_config, tmp_path).runs
-    assert run.record.config["data_parallel"] == 2
-    found = reproduce(run.path)
+    """By a command that has no cluster."""
+    found = reproduce(across[0]["xgb-across"].path)
     assert found.identical, found
 
 
