@@ -120,7 +120,7 @@ def exported_runs(experiment: Path, mlflow_store: Path) -> Iterator[dict[str, An
     """Yield the output of `export mlflow --json`, while MLflow looks into the store that it filled."""
     import mlflow
 
-    shutil.copy(mlflow_store, experiment)
+    shutil.copy(mlflow_store, experiment / "mlflow.db")
     uri = f"sqlite:///{experiment}/mlflow.db"
     printed = io.StringIO()
     # artifacts of a store in a file lie in ./mlruns

@@ -14,7 +14,13 @@ import pytest
 
 from ltr_harness import parse_metric, run_experiment
 from ltr_harness._util.catalog import load_own_file
-from ltr_harness._util.user_code import code_digest, imported_modules, installed_names, installed_version
+from ltr_harness._util.user_code import (
+    code_digest,
+    distribution_of,
+    imported_modules,
+    installed_names,
+    installed_version,
+)
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import find_runs
@@ -306,7 +312,7 @@ def test_what_is_installed_while_a_process_runs_is_found(
 
 
 def test_what_packages_consist_of_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes a fifth of a second, and every identity of a ranker or a metric from outside goes by a version."""
+    """Every identity of a ranker or a metric from outside goes by a version."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     install(tmp_path, "1", "first")
     assert installed_version("their_module") == "1"
@@ -315,3 +321,28 @@ def test_what_packages_consist_of_is_read_once(tmp_path: Path, monkeypatch: pyte
         (tmp_path / "theirs-1.dist-info" / file).unlink()  # an installer changes the folder above, too
     assert installed_version("their_module") == "1"
     assert installed_names("some.group").keys() == {"first"}
+
+
+def test_a_module_belongs_to_the_package_that_lists_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As names or, without them, among its files: `metadata.packages_distributions` knows no more."""
+    declared, listed = tmp_path / "first-1.dist-info", tmp_path / "second-2.dist-info"
+    for folder, name in ((declared, "First"), (listed, "Second")):
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (declared / "top_level.txt").write_text("one_of_first\nshared_by_both\n")
+    (declared / "RECORD").write_text("not_declared.py,,\n")
+    files = [
+        "shared_by_both/a.py",
+        "a_folder/b/c.py",
+        "a_file.py",
+        "compiled.cpython-311.so",
+        "data_only/d.txt",
+    ]
+    (listed / "RECORD").write_text("".join(f"{file},,\n" for file in ["../bin/run", *files]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    owners = dict.fromkeys(["one_of_first", "shared_by_both.a"], "First")
+    owners |= dict.fromkeys(["a_folder.b", "a_file", "compiled"], "Second") | {"numpy.linalg": "numpy"}
+    owners |= dict.fromkeys(["not_declared", "data_only", "a", ""])
+    assert {module: distribution_of(module) for module in owners} == owners

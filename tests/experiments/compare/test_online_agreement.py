@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiments.compare import online_agreement
+from ltr_harness.experiments.compare import errors_in_variables, online_agreement
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, correlation_differences
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.report.online_agreement import agreement_page
@@ -38,6 +38,13 @@ def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
 def world_agreement() -> OnlineAgreement:
     """Agreement in the world of forty experiments; to be read."""
     return agreement(world())
+
+
+@pytest.fixture
+def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coarse posterior, for tests that read none of its digits."""
+    monkeypatch.setattr(errors_in_variables, "_TRIAL_POINTS", 200)
+    monkeypatch.setattr(errors_in_variables, "_POINTS", 500)
 
 
 def test_the_metric_that_predicts_is_named_and_the_other_is_not(world_agreement: OnlineAgreement) -> None:
@@ -258,7 +265,7 @@ def test_the_command_prints_writes_and_gives_json(
     assert json.loads((tmp_path / "page" / "report.json").read_text(encoding="utf-8")) == found
 
 
-@pytest.mark.usefixtures("without_report")
+@pytest.mark.usefixtures("without_report", "few_points")
 def test_numbers_of_runs_are_those_of_compare(tmp_path: Path) -> None:
     config: dict[str, Any] = {
         "name": "tiny",
@@ -307,6 +314,7 @@ def test_numbers_of_runs_are_those_of_compare(tmp_path: Path) -> None:
         agreement(tmp_path / "past.csv")
 
 
+@pytest.mark.usefixtures("few_points")
 def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
     config = {
         "columns": {"rank": "rank"},
@@ -356,6 +364,7 @@ def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
             agreement(tmp_path / "past.csv")
 
 
+@pytest.mark.usefixtures("few_points")
 def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
     past = world()
     few = past["mrr@3"] + 0.03 * np.random.default_rng(8).normal(size=len(past))
