@@ -73,13 +73,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if b"\npytestmark = pytest.mark.long\n" in collection_path.read_bytes() else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for no examples in the docstrings of tests: there are none, and it takes a second of each worker."""
-    return [one for one in (yield) if not isinstance(one, DoctestModule)]
+class _OnlyFilesWithExamples:
+    """Looks for examples in docstrings only where one is: not in tests, and in a third of the package's modules."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        collectors = yield
+        if file_path.is_relative_to(_REPOSITORY / "ltr_harness") and b">>> " in file_path.read_bytes():
+            return collectors
+        return [one for one in collectors if not isinstance(one, DoctestModule)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(
+        _OnlyFilesWithExamples()
+    )  # a hook of this file would see the tests' folder alone
     # what hypothesis reads of sources and of Unicode takes each process of a new checkout four seconds
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(kept_folder("hypothesis")))
     if "not slow" in config.option.markexpr:
@@ -159,12 +169,23 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _apart_from_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests have a cache, programs and workers of their own.
+
+    It is one fixture, as each that every test has takes a tenth of a test's setup.
+    """
+    own_cache = _own_data_cache(tmp_path_factory.mktemp("data-cache"))
+    with own_cache, _core_alone(tmp_path_factory.mktemp("core-alone")):
+        _train_in_this_process()
+        yield
+
+
+@contextmanager
+def _own_data_cache(folder: Path) -> Iterator[None]:
     """Tests neither trust nor fill the data cache of whoever runs them.
 
     The charts' program, which takes two seconds to bundle, is copied from session to session.
     """
-    folder = tmp_path_factory.mktemp("data-cache")
     os.environ["LTR_HARNESS_CACHE"] = str(folder)
     with suppress(OSError):
         shutil.copytree(kept_folder("charts"), folder / "charts")
@@ -181,8 +202,8 @@ _FOR_COPIES = (
 """Modules that the copies of the process need which workers are copied from."""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@contextmanager
+def _core_alone(folder: Path) -> Iterator[None]:
     """Programs that tests start find no scikit-learn, as after ``pip install .``.
 
     LightGBM and XGBoost import it where there is one, which takes as long again as they take themselves. Workers of
@@ -190,7 +211,6 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     from multiprocessing import forkserver
 
-    folder = tmp_path_factory.mktemp("core-alone")
     (folder / "sklearn.py").write_text("raise ModuleNotFoundError('a core installation', name='sklearn')\n")
     start = forkserver.ensure_running
 
@@ -209,8 +229,7 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _in_this_process() -> None:
+def _train_in_this_process() -> None:
     """Experiments of tests train where they are asked for, on one thread, unless the test says otherwise.
 
     On two threads tiny models train no faster, and beside other tests each thread waits until the other has its turn.
