@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import click
@@ -45,23 +43,6 @@ def test_the_lines_of_subcommands_are_whole(ltr: Cli, path: str) -> None:
     lines = ltr(*path.split()[1:], "--help")[1].split("\nCommands:\n")[1].split("\n\n")[0].splitlines()
     assert len(lines) >= 3
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
-
-
-LOADED = """
-import sys
-from ltr_harness.cli import cli
-
-context = cli.make_context("ltr-harness", ["list"])
-for name in cli.list_commands(context):
-    command = cli.get_command(context, name)
-    command.get_help(command.make_context(name, [], parent=context, resilient_parsing=True))
-    print(name, *{"pandas", "pyarrow", "pydantic", "scipy", "lightgbm", "xgboost"} & sys.modules.keys())
-"""
-
-
-def test_help_loads_nothing_slow() -> None:
-    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [name for group in COMMANDS.values() for name in group]
 
 
 def test_usage_names_the_command_as_it_is_typed(ltr: Cli) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,25 +54,6 @@ def file(comparison: Comparison, tmp_path: Path) -> Path:
     path.write_bytes(to_parquet(comparison))
     (path.parent / "report.json").write_text("{}")
     return path
-
-
-WITHOUT_PANDAS = """
-import sys
-import numpy as np
-from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.experiments.compare.saved import _table_of
-values = {"mrr": np.array([[1.0], [0.5]])}
-system = SystemResult(
-    name="a", query_ids=np.array(["q"]), values=values, replicates=("1", "2"), higher_is_better={"mrr": True}
-)
-print(_table_of(system, ["mrr"], set()).num_rows, "pandas" in sys.modules)
-"""
-
-
-@pytest.mark.long
-def test_a_comparison_is_saved_without_pandas() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2", "False"]
 
 
 @pytest.mark.long

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -81,17 +79,6 @@ def test_an_experiment_cannot_be_changed_behind_its_back(write: Write, small_yam
 def test_an_experiment_travels_to_other_processes() -> None:
     experiment = load_experiment(base())
     assert pickle.loads(pickle.dumps(experiment)) == experiment
-
-
-@pytest.mark.long
-def test_reading_an_experiment_imports_no_booster_unless_asked_to_check_the_rankers() -> None:
-    code = f"""
-import sys
-from ltr_harness.experiments.config import load_experiment
-load_experiment({base()!r}, check_rankers=False)
-assert not {{"lightgbm", "xgboost", "pandas", "pyarrow", "altair"}} & sys.modules.keys()
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_report_times_cutoffs_with_own_cutoffs_kept_and_the_primary_among_them() -> None:
