@@ -118,7 +118,9 @@ REMOVE_REPEATED = (
     """() => document.querySelectorAll("main details ~ details").forEach((one) => one.remove())"""
 )
 # Hidden from screen readers, so from axe; it would take a sixth longer to find that out of each mark.
-EMPTY_CHARTS = """() => document.querySelectorAll(".plot svg[aria-hidden=true]").forEach((one) => one.replaceChildren())"""
+EMPTY_CHARTS = """() => {
+  document.querySelectorAll(".plot svg[aria-hidden=true]").forEach((one) => one.replaceChildren());
+}"""
 
 
 @dataclass(frozen=True)
