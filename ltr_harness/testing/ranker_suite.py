@@ -24,11 +24,10 @@ NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=3, max_rounds=12)
 
 
-_models: dict[tuple[type, type, str], FittedModel] = {}
+_models: dict[tuple[type, type, str, int, int], FittedModel] = {}
 
 
-@cache
-def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
+def _made_data(seed: int, n_queries: int = 60) -> RankingDataset:
     """Queries of 1 to 20 rows, grades 0 to 3 that depend on two of four features, some queries blank."""
     rng = np.random.default_rng(seed)
     groups = QueryGroups.from_sizes(rng.integers(1, 21, n_queries))
@@ -39,6 +38,9 @@ def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
     judgments = Judgments.checked(labels, groups, document_ids=documents)
     positions = np.concatenate([np.arange(1, size + 1) for size in groups.sizes.tolist()])
     return RankingDataset(features, judgments, NAMES, source=f"made from seed {seed}", positions=positions)
+
+
+ranking_data = cache(_made_data)
 
 
 class RankerSuite:
@@ -88,7 +90,8 @@ class RankerSuite:
 
     def test_the_same_training_gives_the_same_scores(self) -> None:
         if self.repeats:
-            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(self.fitted()))
+            again = self._trained_once(repetition=2)
+            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(again))
 
     def test_another_seed_matters_only_where_it_says_so(self) -> None:
         same = np.array_equal(self.scores(self.shared_model()), self.scores(self.fitted(seed=2)))
@@ -96,7 +99,7 @@ class RankerSuite:
 
     def test_another_number_of_threads_matters_only_where_it_says_so(self) -> None:
         if not self.made().threads_matter:
-            other = self.fitted(threads=2)
+            other = self._trained_once(threads=2)
             np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(other))
 
     def test_it_keeps_to_its_threads(self) -> None:
@@ -112,11 +115,10 @@ class RankerSuite:
         raise AssertionError(f"with one thread, it used {other_threads:.2f} s of CPU in others")
 
     def test_training_leaves_its_data_alone(self) -> None:
-        data = ranking_data(1)
-        before = np.array(data.features), data.labels.copy()
-        self.fitted()
-        np.testing.assert_array_equal(data.features, before[0])
-        np.testing.assert_array_equal(data.labels, before[1])
+        self.shared_model()
+        data, untouched = ranking_data(1), _made_data(1)
+        np.testing.assert_array_equal(data.features, untouched.features)
+        np.testing.assert_array_equal(data.labels, untouched.labels)
 
     def test_scores_are_numbers_one_for_each_row(self) -> None:
         scores = self.scores(self.shared_model())
@@ -175,8 +177,10 @@ class RankerSuite:
         if not self.repeats:
             return
         files: list[bytes] = []
-        thread_counts = (1,) if self.made().threads_matter else (1, 2)
-        for model in (self.shared_model(), *(self.fitted(threads=threads) for threads in thread_counts)):
+        models = [self.shared_model(), self._trained_once(repetition=2)]
+        if not self.made().threads_matter:
+            models.append(self._trained_once(threads=2))
+        for model in models:
             folder = tmp_path / str(len(files))
             folder.mkdir()
             files.append((folder / model.save(folder)).read_bytes())
@@ -207,10 +211,14 @@ class RankerSuite:
 
     def shared_model(self) -> FittedModel:
         """Return the model of `fitted`, trained once for all tests that only look at it."""
+        return self._trained_once()
+
+    def _trained_once(self, *, repetition: int = 1, threads: int = 1) -> FittedModel:
+        """Return a model of `fitted` for all tests; each repetition is a training of its own."""
         ranker = self.made()
-        key = (type(self), type(ranker), ranker.model_dump_json())
+        key = (type(self), type(ranker), ranker.model_dump_json(), repetition, threads)
         if key not in _models:
-            _models[key] = self.fitted()
+            _models[key] = self.fitted(threads=threads)
         return _models[key]
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:

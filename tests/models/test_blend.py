@@ -47,16 +47,16 @@ class _Blend(RankerSuite):
     ranker = "blend"
     by_row = False
 
-    @pytest.fixture(autouse=True)
-    def _parts(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        self.parts = parts_by_feature(tmp_path_factory.mktemp("parts"), "one", "two", "four")
+    parts: ClassVar[dict[str, BlendPart]]
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def _parts(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
+        cls.parts = parts_by_feature(tmp_path_factory.mktemp("parts"), "one", "two", "four")
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
         training = Training(train=ranking_data(1), valid=ranking_data(2), seed=seed, threads=threads)
         return self.made().fit(replace(training, decision_metric=stopping.metric, parts=self.parts))
-
-    def shared_model(self) -> FittedModel:
-        return self.fitted()  # its parts' files end with the test
 
     def test_it_keeps_to_its_threads(self) -> None:
         """It trains nothing."""
