@@ -1,9 +1,8 @@
-"""Our metrics in XGBoost's scikit-learn class, alone and in a search, and in MLflow's autolog."""
+"""Our metrics in XGBoost's scikit-learn class, alone and in a search."""
 
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,46 +122,6 @@ def test_pickled_sets_keep_weights_names_missing_values_and_categories(train: An
     np.testing.assert_array_equal(twin.get_weight(), data.get_weight())
     np.testing.assert_array_equal(twin.get_group(), data.get_group())
     assert (twin.feature_names, twin.feature_types) == (data.feature_names, data.feature_types)
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore")
-def test_mlflow_autolog_logs_what_watch_measures(
-    train: Any, valid: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
-    import lightgbm
-
-    from ltr_harness.boosting.lightgbm import Watch as LightGBMWatch
-
-    mlflow = pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(
-        "MLFLOW_ALLOW_FILE_STORE", "true"
-    )  # a database is migrated for two seconds before it is new
-    mlflow.set_tracking_uri(f"file://{tmp_path}/mlflow")
-    data = lightgbm.Dataset(train.X, train.labels, group=train.sizes)
-    held_out = lightgbm.Dataset(valid.X, valid.labels, group=valid.sizes, reference=data)
-    options = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbosity": -1}
-    watches: dict[str, Any] = {
-        "xgboost": Watch("ndcg@10", data={"valid": matrix(valid)}, patience=3),
-        "lightgbm": LightGBMWatch("ndcg@10", data={"valid": held_out}, patience=3),
-    }
-    for library, watch in watches.items():
-        flavour = getattr(mlflow, library)
-        flavour.autolog(log_models=False, log_datasets=False, silent=True)
-        try:
-            with mlflow.start_run() as run:
-                if library == "xgboost":
-                    xgboost.train(
-                        {"objective": "rank:ndcg", "nthread": 1}, matrix(train), 8, callbacks=[watch]
-                    )
-                else:
-                    lightgbm.train(options, data, 8, callbacks=[watch])
-        finally:
-            flavour.autolog(disable=True)
-        logged = mlflow.MlflowClient().get_metric_history(run.info.run_id, "valid-ndcg_at_10")
-        # and once more at the end, for the best round
-        assert [one.value for one in logged[: len(watch.history)]] == [one.value for one in watch.history]
 
 
 def test_a_metric_that_takes_a_parameter_from_data_is_refused_across_workers(train: Any) -> None:

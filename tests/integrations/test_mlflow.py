@@ -1,4 +1,4 @@
-"""Our metrics in `mlflow.models.evaluate`: those of `evaluate`, for columns of scores and for models."""
+"""Our metrics in `mlflow.models.evaluate`, those of `evaluate` for columns of scores and for models; and in autolog."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 
 from ltr_harness import compare, evaluate
+from ltr_harness.boosting.lightgbm import Watch as LightGBMWatch
+from ltr_harness.boosting.xgboost import Watch as XGBoostWatch
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.integrations.mlflow import _table
 from ltr_harness.integrations.mlflow_export import export
@@ -229,6 +232,32 @@ def test_the_program_of_the_page(mlflow: Any, repository: Path, capsys: pytest.C
     _, _, rest = text.partition('```python title="evaluate_in_mlflow.py"\n')
     exec(rest.partition("```")[0], {})
     assert capsys.readouterr().out == rest.partition("```text\n")[2].partition("```")[0]
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_autolog_logs_what_a_watch_measures(mlflow: Any, rows: pd.DataFrame, library: str) -> None:
+    ordered = rows.sort_values("qid")
+    judged = {"label": ordered["label"], "group": ordered.groupby("qid").size().to_numpy()}
+    flavour = getattr(mlflow, library)
+    flavour.autolog(log_models=False, log_datasets=False, silent=True)
+    try:
+        with mlflow.start_run() as run:
+            if library == "xgboost":
+                train, valid = (xgboost.DMatrix(ordered[["a", "b"]], **judged) for _ in range(2))
+                watch: Any = XGBoostWatch("ndcg@10", data={"valid": valid}, patience=3)
+                xgboost.train({"objective": "rank:ndcg", "nthread": 1}, train, 8, callbacks=[watch])
+            else:
+                train = lgb.Dataset(ordered[["a", "b"]], **judged)
+                valid = lgb.Dataset(ordered[["a", "b"]], **judged, reference=train)
+                watch = LightGBMWatch("ndcg@10", data={"valid": valid}, patience=3)
+                options = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbosity": -1}
+                lgb.train(options, train, 8, callbacks=[watch])
+    finally:
+        flavour.autolog(disable=True)
+    logged = mlflow.MlflowClient().get_metric_history(run.info.run_id, "valid-ndcg_at_10")
+    assert len(watch.history) > 3
+    # and once more at the end, for the best round
+    assert [one.value for one in logged[: len(watch.history)]] == [one.value for one in watch.history]
 
 
 class Data:
