@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ltr_harness.data.columns import array_of, column_of
+from ltr_harness.data.columns import array_of, column_of, text_array
 
 COLUMNS = {
     "numbers": pa.chunked_array([[1.5, float("nan")], [-0.0]]),
@@ -58,6 +60,19 @@ def test_values_become_the_column_that_arrow_makes(name: str) -> None:
         assert found.type == expected.type
         assert found.null_count == expected.null_count
         assert str(found) == str(expected)
+
+
+TEXTS = st.text(st.sampled_from("aä日\0"), max_size=3)
+
+
+@given(st.lists(st.lists(TEXTS, max_size=4), max_size=4))
+def test_texts_in_blocks_are_those_that_arrow_makes(blocks: list[list[str]]) -> None:
+    texts = [text for block in blocks for text in block]
+    found = text_array(blocks, len(texts))
+    found.validate(full=True)
+    assert found.equals(pa.array(texts, pa.large_string()))
+    with pytest.raises(TypeError):
+        text_array([*blocks, ["a", 1]], len(texts) + 2)  # type: ignore[list-item]
 
 
 ROUND_TRIP = """

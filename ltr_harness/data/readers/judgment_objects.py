@@ -17,6 +17,7 @@ from ltr_harness.data.readers.id_lists import WORD
 from ltr_harness.data.readers.unchecked_rows import (
     Role,
     UncheckedRows,
+    id_text,
     rows_of_columns,
     rows_of_table,
     texts_of_lists,
@@ -147,7 +148,8 @@ def _of_mapping(
     rows = rows_of_columns((names, *columns), source, form, name, place, sizes)
     if role == "qrels":
         return rows
-    return replace(rows, without_rows=tuple(str(names[query]) for query in np.flatnonzero(sizes == 0)))
+    empty_queries = [names[query] for query in np.flatnonzero(sizes == 0)]
+    return replace(rows, without_rows=tuple(id_text(query, source, "query") for query in empty_queries))
 
 
 def _texts_and_values(listed: Sequence[Any], source: str, role: Role) -> tuple[Any, Any] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.data.arrays import LONGEST_ID, Ints
+from ltr_harness.data.arrays import LONGEST_ID, Ints, read_only
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes
@@ -55,9 +55,9 @@ class NameColumn:
     def spans(self) -> Spans:
         """The names as bytes."""
         encoded = [value.encode("utf-8", "surrogatepass") for value in self.values.tolist()]
-        packed = np.array(bytearray(b"".join(encoded)))
+        packed = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         offsets = np.concatenate([[0], np.cumsum([len(name) for name in encoded], dtype=np.int64)])
-        return packed, offsets.astype(_offset(packed.size)), self.codes
+        return read_only(packed), read_only(offsets.astype(_offset(packed.size))), self.codes
 
 
 def _offset(n_bytes: int) -> type[np.int32 | np.int64]:
@@ -91,6 +91,7 @@ class PackedNames:
         cls, packed: NDArray[np.uint8], offsets: NDArray[np.int64], source: tuple[str, str, Bound]
     ) -> Self:
         """Return names of their bytes. Raises DataError: as texts they would take more memory than the bound."""
+        packed, offsets = read_only(packed), read_only(offsets)
         longest, is_ascii = kernels.longest(offsets), packed.max() < 128
         column = cls(packed, offsets, longest if is_ascii else None, source)
         if 4 * longest * (offsets.size - 1) > source[2].most:
@@ -103,8 +104,10 @@ class PackedNames:
         from ltr_harness.data.columns import letters_of
 
         letters, ends = letters_of(texts)
-        packed = letters[ends[0] : ends[-1]].copy()  # compiled loops take arrays that can be written to
-        return cls.of_bytes(packed, (ends - ends[0]).astype(_offset(packed.size)), source)
+        packed = letters[ends[0] : ends[-1]]
+        offsets: NDArray[Any] = np.empty(ends.size, dtype=_offset(packed.size))
+        np.subtract(ends, ends[0], out=offsets, casting="unsafe")  # all fit
+        return cls.of_bytes(packed, offsets, source)
 
     @property
     def values(self) -> NDArray[np.str_]:
@@ -351,7 +354,7 @@ class Lines:
 
     def texts(self, field: str) -> PackedNames:
         """Return a field of names, most of which are different."""
-        offsets = self._offsets[: self.n_rows + 1]
+        offsets = read_only(self._offsets[: self.n_rows + 1])
         packed = self._packed[: offsets[-1]]
         self._refuse_long(field, lambda: np.diff(offsets), kernels.longest(offsets))
 

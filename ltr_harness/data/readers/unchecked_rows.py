@@ -1,7 +1,7 @@
 """Rows of queries, documents and values as other tools write them, until they are checked."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats, Ints
-from ltr_harness.data.columns import ArrowColumns
+from ltr_harness.data.columns import ArrowColumns, text_array
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
 from ltr_harness.data.readers.id_lists import WORD, in_order
@@ -252,52 +252,56 @@ def rows_of_columns(
     The documents may be Arrow texts, and the values an array.
     """
     queries, documents, values = columns
-    query_texts = large_texts(_ids(queries, source, "query"), source)
+    query_texts = _id_texts(queries, source, "query").combine_chunks()
     if sizes is not None:  # a code for each row
         with_rows = np.flatnonzero(sizes)
         encoded = query_texts.take(pa.array(with_rows)).dictionary_encode()
         codes = np.repeat(encoded.indices.to_numpy(), sizes[with_rows])
         query_texts = pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
     if not isinstance(documents, pa.ChunkedArray):
-        documents = pa.chunked_array([large_texts(_ids(documents, source, "document"), source)])
+        documents = _id_texts(documents, source, "document")
     place = place or (lambda row: f"{source}: row {row + 1}")
     rows_of_queries = pa.chunked_array([query_texts])
     return UncheckedRows(source, form, rows_of_queries, documents, _numbers(values), place, name)
 
 
-def large_texts(texts: Sequence[str], source: str) -> Any:
-    """Return texts as Arrow has them. Raises DataError: one is not Unicode."""
+_LISTS_AT_ONCE = 100
+"""Lists whose texts stay in the processor's cache while they are joined."""
+
+
+def texts_of_lists(lists: Sequence[Any], source: str) -> Any | None:
+    """Return the texts of lists and sets, or the keys of dicts, one after the other; None where some are no texts.
+
+    Raises DataError: one is not Unicode.
+    """
+    has_sets = not {set, frozenset}.isdisjoint(map(type, lists))
+
+    def blocks() -> Iterator[list[str]]:
+        for first in range(0, len(lists), _LISTS_AT_ONCE):
+            block = lists[first : first + _LISTS_AT_ONCE]
+            yield list(chain.from_iterable(map(in_order, block) if has_sets else block))
+
     try:
-        return pa.array(texts, pa.large_string())
+        return pa.chunked_array([text_array(blocks(), sum(map(len, lists)))])
+    except TypeError:
+        return None
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
 
 
-_LISTS_AT_ONCE = 100
-"""Lists whose texts stay in the processor's cache from the check of their types to the copy."""
+def _id_texts(values: Sequence[Any], source: str, column: str) -> Any:
+    """Return ids as Arrow has texts. Raises DataError: one is neither text nor an integer, or not Unicode."""
+    texts = texts_of_lists([values], source)
+    if texts is None:
+        texts = texts_of_lists([[id_text(value, source, column) for value in values]], source)
+    return texts
 
 
-def texts_of_lists(lists: Sequence[Any], source: str) -> Any | None:
-    """Return the texts of lists and sets, or the keys of dicts, one after the other; None where some are no texts."""
-    parts = []
-    has_sets = not {set, frozenset}.isdisjoint(map(type, lists))
-    for first in range(0, len(lists), _LISTS_AT_ONCE):
-        block = lists[first : first + _LISTS_AT_ONCE]
-        texts = list(chain.from_iterable(map(in_order, block) if has_sets else block))
-        if not set(map(type, texts)) <= {str}:
-            return None
-        parts.append(large_texts(texts, source))
-    return pa.chunked_array(parts, pa.large_string())
-
-
-def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
-    if set(map(type, values)) <= {str}:  # as nearly always, and a million looks cheaper
-        return values
-    return [_id(value, source, column) for value in values]
-
-
-def _id(value: Any, source: str, column: str) -> str:
-    if isinstance(value, str | int | np.integer) and not isinstance(value, bool):
+def id_text(value: Any, source: str, column: str) -> str:
+    """Return an id as text, "" for None. Raises DataError: it is neither text nor an integer."""
+    if isinstance(value, str):
+        return str.__str__(value)  # of an enumeration's member, the value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
     if value is None:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,19 @@ def test_lists_are_evaluated_as_rows_are() -> None:
             assert value(qrels, run, metric) == pytest.approx(
                 value(graded, scored, metric) * (250 - n_empty) / 250
             )
+
+
+class Key(str, Enum):  # noqa: UP042, as older code has them
+    Q, D, E = "q1", "d1", "e1"
+
+
+def test_members_of_an_enumeration_are_their_values() -> None:
+    """In every form: beside integers, which are read one by one, and in a list without documents too."""
+    assert value({Key.Q: {Key.D}}, {"q1": ["e1", "d1"]}) == 0.5
+    assert value({"q1": {"d1"}}, {Key.Q: [Key.E, Key.D]}) == 0.5
+    assert value({"q1": {"d1"}}, {Key.Q: [7, Key.D]}) == 0.5
+    assert value({"q1": {"d1"}, "q2": {"d1"}}, {Key.Q: [], "q2": ["d1"]}) == 0.5
+    assert value([(Key.Q, Key.D, 1)], [("q1", "e1", 2.0), (Key.Q, Key.D, 1.0)]) == 0.5
 
 
 def test_a_repeated_id_has_its_place() -> None:
