@@ -265,6 +265,13 @@ def module_without_report() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`agreement` computes a coarse posterior, for tests that read none of its digits."""
+    monkeypatch.setattr("ltr_harness.experiments.compare.errors_in_variables._TRIAL_POINTS", 200)
+    monkeypatch.setattr("ltr_harness.experiments.compare.errors_in_variables._POINTS", 500)
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return _REPOSITORY

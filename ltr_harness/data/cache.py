@@ -63,6 +63,7 @@ _FACTS = ("feature_names", "source", "sparse", "features_named")
 _JUDGED = ("query_weights", "document_ids", "judged")  # of judgments, where they have them
 _OF_ROWS = ("positions", "file_rows", "row_weights", "half_lives")  # of the rows, where they have them
 _ABANDONED_S = 24 * 3600
+_SMALL = 1 << 20  # bytes of features, of which parts are made sooner than written, synchronized and opened
 
 
 @dataclass(frozen=True)
@@ -330,10 +331,13 @@ class DataCache:
     def derived(
         self, origin: CachedSet, recipe: Sequence[str | int | float], make: Callable[[], RankingDataset]
     ) -> CachedSet:
-        """A dataset made from another, such as the training part of a hold-out."""
+        """A dataset made from another, such as the training part of a hold-out; of a small one it is made each time."""
         if self._folder is None or origin.key is None:
             return CachedSet(make())
-        return self._stored_set(_key([origin.key, list(recipe), _code_digest()]), make)
+        key = _key([origin.key, list(recipe), _code_digest()])
+        return (
+            CachedSet(make(), key) if origin.dataset.features.nbytes < _SMALL else self._stored_set(key, make)
+        )
 
     def cached_value(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
         """Return a small value that follows from content, such as the lints' results; it is cached as JSON."""

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ _SINCE = {
 }
 
 
+@cache
 def canonical_names() -> dict[str, str]:
     """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
     documented = f"{' '.join(_DART_ONLY)} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()

@@ -206,7 +206,7 @@ def experiments(n_metrics: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("few_points")
 def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -> None:
     times: list[int] = []
     dirichlet = np.random.Generator.dirichlet
@@ -222,7 +222,7 @@ def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(times) == 3
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("few_points")
 def test_agreement_says_how_far_it_is() -> None:
     lines: list[str] = []
     found = offline_online.judge_by_experiments(experiments(2), (), None, None, 0.95, lines.append)

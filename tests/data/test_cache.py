@@ -503,7 +503,11 @@ def test_another_process_may_be_faster_at_any_moment(
 # --- what is made from a set ---------------------------------------------------------------------------------
 
 
-def test_parts_of_a_set_are_kept_too(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("small", "times"), [(0, 1), (2**20, 2)])
+def test_parts_of_a_set_are_kept_unless_they_are_small(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int, times: int
+) -> None:
+    monkeypatch.setattr(kept, "_SMALL", small)
     made = 0
 
     def part(cache: DataCache, queries: list[int]) -> RankingDataset:
@@ -520,7 +524,7 @@ def test_parts_of_a_set_are_kept_too(data: Path, tmp_path: Path) -> None:
         cache = DataCache(tmp_path / "cache")
         assert part(cache, [1]).groups.ids.tolist() == [7]
         assert part(cache, [0]).groups.ids.tolist() == [1]
-    assert made == 2
+    assert made == 2 * times
 
 
 def test_neighbouring_queries_are_taken_without_a_copy(data: Path) -> None:

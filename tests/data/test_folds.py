@@ -54,8 +54,11 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
 ) -> None:
     experiment = load_experiment(config(root, **data))
     plain = FoldReader(experiment.data, DataCache(None))
-    cold = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
     expected = [plain.read(name) for name in plain.names()]
+    cutting = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
+    assert [cutting.read(name).facts for name in cutting.names()] == [fold.facts for fold in expected]
+    monkeypatch.setattr("ltr_harness.data.cache._SMALL", 0)  # as of larger data, whose parts are stored
+    cold = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
     first = [cold.read(name) for name in cold.names()]
 
     def refuse_reading(*_: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiments.compare import errors_in_variables, online_agreement
+from ltr_harness.experiments.compare import online_agreement
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, correlation_differences
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement
 from ltr_harness.report.online_agreement import agreement_page
@@ -38,13 +38,6 @@ def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
 def world_agreement() -> OnlineAgreement:
     """Agreement in the world of forty experiments; to be read."""
     return agreement(world())
-
-
-@pytest.fixture
-def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coarse posterior, for tests that read none of its digits."""
-    monkeypatch.setattr(errors_in_variables, "_TRIAL_POINTS", 200)
-    monkeypatch.setattr(errors_in_variables, "_POINTS", 500)
 
 
 def test_the_metric_that_predicts_is_named_and_the_other_is_not(world_agreement: OnlineAgreement) -> None:
