@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {
         "max_grade": 4,
     },
     "metrics": {"cutoffs": [3, 10], "report": ["ndcg", "err"], "primary": "ndcg@10"},
-    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 12},
+    "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 6},
     "models": {
         "lgbm": {
             "ranker": "lightgbm",
@@ -126,7 +126,7 @@ TUNED: dict[str, Any] = {
         "max_grade": 4,
     },
     "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-    "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 15},
+    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 6},
     "models": {
         "lgb": {
             "ranker": "lightgbm",

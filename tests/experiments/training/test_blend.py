@@ -191,16 +191,18 @@ def test_a_cluster_trains_the_parts(result: ExperimentResult, folder: Path) -> N
     from ltr_harness.experiments.training.dask import local_cluster
 
     with local_cluster(2) as cluster:
-        runs = runs_of(config_of(folder), folder / "cluster", cluster)
+        runs = runs_of(config_of(folder) | {"seeds": [1]}, folder / "cluster", cluster)
     assert [run.record.error for run in runs if run.record.status != "complete"] == []
-    assert all_but_times(runs).keys() == all_but_times(list(result.runs)).keys()
     scores = {run.path.name: run.record.metrics for run in runs}
-    assert scores == {run.path.name: run.record.metrics for run in result.runs}
+    assert scores == {run.path.name: run.record.metrics for run in result.runs if run.record.seed == 1}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_part_that_fails_fails_its_blends_and_nothing_else(tmp_path: Path, workers: int) -> None:
     config = config_of(tmp_path) | {"seeds": [1]}
+    del config["models"]["lgbm"], config["models"]["xgb"]
+    config["models"]["match"] = {"ranker": "feature", "feature": "match_2"}
+    config["models"]["blend"] = {**BLENDS["blend"], "of": ["bm25", "match"]}
     (tmp_path / "mine.py").write_text(OWN.replace("return Model(seed=1)", "raise ValueError('no luck')"))
     result = run_experiment(config, runs=tmp_path / "runs", workers=workers, on_failure="keep")
     failed = {run.record.model: run.record.error for run in result.failures}
@@ -321,7 +323,7 @@ def test_folds_and_a_final_blend(tmp_path: Path, ltr: Any) -> None:
     config = {
         "name": "shop",
         "data": {"reader": "parquet", "files": ["all.parquet"], "folds": 3},
-        "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 20},
+        "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 6},
         "models": models,
         "report": {"formats": ["json"]},
     }

@@ -133,6 +133,7 @@ def test_a_killed_worker_loses_nothing(
     cluster: Cluster, small_config: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
     killer.write_text("1")
+    small_config["seeds"] = [1]
     log = Log()
     disturbed = runs_of(small_config, tmp_path / "disturbed", cluster, log)
     assert killer.read_text() == "0"

@@ -61,38 +61,23 @@ def test_labels_that_it_is_not_defined_for_are_refused_before_training(
 def test_runs_repeat_here_in_workers_and_from_the_record(
     optimised_config: dict[str, Any], tmp_path: Path
 ) -> None:
+    """Models of a metric, and of classes, of which there are as many as grades."""
+    del optimised_config["models"]["random"]
+    optimised_config["models"] |= {
+        "multiclass": {"ranker": "lightgbm", "objective": "multiclass", "preset": "small"},
+        "softprob": {"ranker": "xgboost", "objective": "multi:softprob", "preset": "small"},
+    }
     result = run_experiment(optimised_config, runs=tmp_path / "one")
     assert not result.failures, [run.record.error for run in result.failures]
-    record = next(run.record for run in result.runs if run.record.model == "xgb")
-    assert record.objective == "err(max_grade=4)@3"
-    assert record.params["objective"]["truncation_level"] == 15
+    records = {run.record.model: run.record for run in result.runs}
+    assert records["xgb"].objective == "err(max_grade=4)@3"
+    assert records["xgb"].params["objective"]["truncation_level"] == 15
+    assert [records[name].params["num_class"] for name in ("multiclass", "softprob")] == [5, 5]
     both = run_experiment(optimised_config, runs=tmp_path / "two", workers=2)
     assert {run.path.name: run.record.files for run in both.runs} == {
         run.path.name: run.record.files for run in result.runs
     }
     for run in result.runs:
-        if run.record.model != "random":
-            assert reproduce(run.path).identical
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("without_report")
-def test_models_of_classes_run_here_in_workers_and_again(
-    small_config: dict[str, Any], tmp_path: Path
-) -> None:
-    small_config["seeds"] = [1]
-    small_config["models"] = {
-        "lgbm": {"ranker": "lightgbm", "objective": "multiclass", "preset": "small"},
-        "xgb": {"ranker": "xgboost", "objective": "multi:softprob", "preset": "small"},
-    }
-    here = run_experiment(small_config, runs=tmp_path / "one")
-    assert not here.failures, [run.record.error for run in here.failures]
-    both = run_experiment(small_config, runs=tmp_path / "two", workers=2)
-    assert {run.path.name: run.record.files for run in both.runs} == {
-        run.path.name: run.record.files for run in here.runs
-    }
-    for run in here.runs:
-        assert run.record.params["num_class"] == 5
         assert reproduce(run.path).identical
 
 

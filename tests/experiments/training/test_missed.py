@@ -90,7 +90,7 @@ def result(frames: dict[str, pd.DataFrame], tmp_path_factory: pytest.TempPathFac
             "splits": {"all": {name: f"{name}.csv" for name in frames}},
         },
         "metrics": {"cutoffs": [10], "report": ["ndcg", "recall"], "primary": "ndcg@10"},
-        "stopping": {"metric": "ndcg@10", "patience": 4, "max_rounds": 15},
+        "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 5},
         "models": models,
         "tune": {
             "trials": 3,

@@ -28,7 +28,7 @@ CONFIG: dict[str, Any] = {
     **SMALL,
     "seeds": [1],
     "name": "old",
-    "stopping": {"metric": "log_loss", "patience": 3, "max_rounds": 8},
+    "stopping": {"metric": "log_loss", "patience": 2, "max_rounds": 4},
     "models": {
         "order": {"ranker": "lightgbm", "params": {"num_leaves": 5}},
         "yes": {"ranker": "lightgbm", "objective": "binary", "relevant": 2, "params": {"num_leaves": 5}},

@@ -8,7 +8,7 @@ from ltr_harness import evaluate, run_experiment
 
 RIVALS = Path(__file__).resolve().parents[3] / "configs" / "rivals.yaml"
 SMALL = (
-    *("data.n_queries={train: 60, valid: 40, test: 60}", "stopping.max_rounds=10"),
+    *("data.n_queries={train: 60, valid: 40, test: 60}", "stopping.max_rounds=3"),
     *("models.forest.params.n_estimators=5", "report.formats=[json]"),
 )
 

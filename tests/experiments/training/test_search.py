@@ -69,20 +69,35 @@ def test_the_connections_of_a_search_in_a_database_are_closed(
 # --- killed, interrupted, at once ---
 
 
+SLOW = """
+import os, time
+from ltr_harness.models.lightgbm import LightGBMRanker
+
+class Slow(LightGBMRanker):
+    def fit(self, training):
+        time.sleep(float(os.environ.get("SECONDS_BEFORE_FIT", 0)))  # not on the processor
+        return super().fit(training)
+"""
+
+
 @pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("storage", ["journal", pytest.param("sqlite", marks=pytest.mark.slow)])
 def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
-    storage: str, tuned_config: dict[str, Any], tmp_path: Path
+    storage: str, tuned_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tuned_config["stopping"] |= {"patience": 25, "max_rounds": 25}
-    tuned_config["tune"] |= {"trials": 8, "storage": storage}
+    (tmp_path / "slow.py").write_text(SLOW)
+    tuned_config["models"]["lgb"]["ranker"] = f"{tmp_path}/slow.py:Slow"
+    del tuned_config["models"]["xgb"]
+    tuned_config["tune"] |= {"trials": 6, "storage": storage}
     undisturbed = run_experiment(tuned_config, runs=tmp_path / "undisturbed")
     config = tmp_path / "tuned.yaml"
     config.write_text(yaml.safe_dump(tuned_config, sort_keys=False))
     disturbed = tmp_path / "disturbed"
-    command = Command(
-        tmp_path, "run", config, "--runs", disturbed, "--workers", "1", prepare=stay_on_one_core
-    )
+    with monkeypatch.context() as slowly:
+        slowly.setenv("SECONDS_BEFORE_FIT", "0.3")
+        command = Command(
+            tmp_path, "run", config, "--runs", disturbed, "--workers", "1", prepare=stay_on_one_core
+        )
 
     def two_are_over() -> bool:
         found = list((disturbed / "tuned" / STUDIES).glob(f"*/{STUDY}"))
@@ -94,11 +109,11 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     command.send(signal.SIGKILL, to_all=True)
     assert command.wait()[0] == -signal.SIGKILL
     kept = studies(disturbed)["lgb, all"].trials
-    assert 2 <= len(kept) < 8
+    assert 2 <= len(kept) < 6
     log = Log()
     result = run_experiment(tuned_config, runs=disturbed, progress=log)
     assert [number for _, number in log.trials] == list(
-        range(len(kept), 8)
+        range(len(kept), 6)
     )  # no finished trial was made again
     assert trial_outcomes(disturbed) == trial_outcomes(tmp_path / "undisturbed")
     assert {run.path.name: run.record.metrics for run in result.runs} == {
@@ -361,8 +376,8 @@ def test_one_search_has_no_more_trials_under_way_than_it_may(
 def test_parallel_trials_of_one_search_keep_to_the_budget(
     tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned_config["tune"] |= {"trials": 7, "parallel": 2}
+    tuned_config["tune"] |= {"trials": 5, "parallel": 2}
     search(tuned_config, tmp_path, workers=2)
     (record,) = studies(tmp_path).values()
-    assert [trial.number for trial in record.trials] == list(range(7))
-    assert len({json.dumps(trial.point) for trial in record.trials}) == 7
+    assert [trial.number for trial in record.trials] == list(range(5))
+    assert len({json.dumps(trial.point) for trial in record.trials}) == 5

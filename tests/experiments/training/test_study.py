@@ -62,10 +62,10 @@ XGB = {"ranker": "xgboost", "params": {"max_depth": 3, "subsample": 0.7}}
 def experiment(models: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
         "name": "studied",
-        "seeds": [1, 2],
+        "seeds": [1],
         "data": {**DATA, "max_grade": 3},
         "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-        "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 10},
+        "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
         "models": models,
         "report": {"formats": ["json"]},
         **changes,
@@ -77,10 +77,10 @@ STUDY = {"of": ["lgbm", "xgb"], "features": {"groups": GROUPS}, "queries": SHARE
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> dict[tuple[str, int], Run]:
-    """The runs of a study by model and seed, trained in two processes."""
+    """The runs of a study by model and seed."""
     config = experiment({"lgbm": LGBM, "xgb": XGB}, study=STUDY)
     with reports_left_out():
-        result = run_experiment(config, runs=tmp_path_factory.mktemp("runs"), workers=2)
+        result = run_experiment(config, runs=tmp_path_factory.mktemp("runs"), workers=1)
     return {(run.record.model, run.record.seed): run for run in result.runs}
 
 
@@ -107,7 +107,7 @@ def test_models_without_features_are_those_configured_by_hand(
     result = run_experiment(experiment(by_hand), runs=tmp_path, workers=1)
     for name in by_hand:
         runs = {str(run.record.seed): run for run in result.runs if run.record.model == name}
-        assert len(runs) == 2
+        assert len(runs) == 1
         assert_same_models(studied, runs, name)
 
 
@@ -121,6 +121,7 @@ def test_models_of_fewer_queries_are_those_of_files_with_fewer_queries(
     data = {**DATA, "train": DATA["train"].take(queries), "max_grade": 3}
     result = run_experiment(experiment({"mine": config}, data=data), runs=tmp_path, workers=1)
     runs = {str(run.record.seed): run for run in result.runs}
+    assert len(runs) == 1
     name = f"{model} queries={share} draw={draw}"
     assert_same_models(studied, runs, name)
     record = studied[name, 1].record
@@ -155,7 +156,7 @@ def test_the_identity_of_other_models_is_what_it_was(
 @pytest.mark.usefixtures("without_report")
 def test_a_tuned_model_is_studied_with_its_chosen_options(tmp_path: Path) -> None:
     tune = {"models": {"lgbm": {"params.num_leaves": [3, 5]}}, "trials": 2, "sampler": "random"}
-    config = experiment({"lgbm": {"ranker": "lightgbm"}}, study={**STUDY, "of": "lgbm"}, tune=tune, seeds=[1])
+    config = experiment({"lgbm": {"ranker": "lightgbm"}}, study={**STUDY, "of": "lgbm"}, tune=tune)
     result = run_experiment(config, runs=tmp_path, workers=1)
     records = {run.record.model: run.record for run in result.runs}
     chosen = records["lgbm"].params["num_leaves"]
@@ -207,7 +208,7 @@ def test_the_plan_counts_trainings_and_groups_that_share_features_are_noted(tmp_
     study = {"of": "lgbm", "features": {"groups": groups}, "queries": SHARES}
     job = prepare(read(experiment_with_files(study, tmp_path), runs=tmp_path))
     assert list(study_plan(job)) == [
-        "study of lgbm: 12 models, 24 of 24 runs to do, and up to 2 more without several groups together; "
+        "study of lgbm: 12 models, 12 of 12 runs to do, and up to 1 more without several groups together; "
         "no estimate yet"
     ]
     assert [str(note) for note in study_notes(job)] == [
@@ -236,7 +237,7 @@ def copies(
     }
     study["queries"] = [0.25, 0.5, 0.75, 1]
     lgbm = {"ranker": "lightgbm", "params": {"num_leaves": 7, "learning_rate": 0.3}}
-    changes = {"study": study, "seeds": [1], "compare": {"margin": 0.07}, "data": {**data, "max_grade": 3}}
+    changes = {"study": study, "compare": {"margin": 0.07}, "data": {**data, "max_grade": 3}}
     config = experiment({"lgbm": lgbm, "chance": {"ranker": "random"}}, **changes)
     config["report"] = {"formats": ["md", "json"]}
     return run_experiment(config, runs=runs, workers=1), runs, config
@@ -351,6 +352,7 @@ def test_a_second_wave_has_all_folds_and_seeds(tmp_path: Path) -> None:
         stopping={"metric": "ndcg@10", "max_rounds": 2},
         data={"files": rows(90, 1), "folds": 3, "max_grade": 3},
         compare={"margin": 1.0},
+        seeds=[1, 2],
     )
     result = run_experiment(config, runs=tmp_path, workers=1)
     second = [run.record for run in result.runs if "," in run.record.model]
@@ -444,7 +446,7 @@ def test_the_section_the_terminal_and_the_json_begin_with_the_answer(
 def test_the_report_notes_groups_that_share_features(tmp_path: Path) -> None:
     groups = {"text": ["bm25", "title"], "one": ["title", "ctr_*"], "rest": ["noise"]}
     study, stopping = {"of": "lgbm", "features": {"groups": groups}}, {"metric": "ndcg@10", "max_rounds": 2}
-    config = experiment({"lgbm": LGBM}, study=study, stopping=stopping, seeds=[1])
+    config = experiment({"lgbm": LGBM}, study=study, stopping=stopping)
     config["report"] = {"formats": ["md", "json"]}
     result = run_experiment(config, runs=tmp_path, workers=1)
     assert result.report is not None
@@ -511,7 +513,8 @@ def voted(folder: Path) -> dict[str, Any]:
 
 def test_two_judges_of_the_test_documents_set_a_ceiling(tmp_path: Path) -> None:
     study = {"of": "lgbm", "features": {"groups": {"text": GROUPS["text"]}}}
-    config = experiment({"lgbm": LGBM, "chance": {"ranker": "random"}}, study=study, data=voted(tmp_path))
+    models = {"lgbm": LGBM, "chance": {"ranker": "random"}}
+    config = experiment(models, study=study, data=voted(tmp_path), seeds=[1, 2])
     config["report"] = {"formats": ["html", "md", "json"]}
     result = run_experiment(config, runs=tmp_path, workers=1)
     assert result.report is not None

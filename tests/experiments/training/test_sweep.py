@@ -32,7 +32,7 @@ SWEPT: dict[str, Any] = {
     "seeds": [1, 2],
     "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 40}, "n_features": 12},
     "metrics": {"cutoffs": [10], "report": ["ndcg"], "primary": "ndcg@10"},
-    "stopping": {"metric": "ndcg@10", "patience": 3, "max_rounds": 12},
+    "stopping": {"metric": "ndcg@10", "patience": 2, "max_rounds": 4},
     "models": {
         "lgb": {"ranker": "lightgbm", "params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
         "xgb": {"ranker": "xgboost", "params": {"max_depth": 3, "subsample": 0.7}},

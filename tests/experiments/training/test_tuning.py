@@ -116,7 +116,7 @@ def test_the_second_run_tries_and_trains_nothing(
 
 def test_the_same_seed_tries_the_same(tuned_config: dict[str, Any], tmp_path: Path) -> None:
     tuned_config["tune"]["trials"] = 11  # beyond the ten that are random: the sampler has begun to learn
-    tuned_config["stopping"]["max_rounds"] = 5
+    tuned_config["stopping"]["max_rounds"] = 2
     for folder in ("one", "two"):
         search(tuned_config, tmp_path / folder)
     assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
@@ -183,7 +183,7 @@ def test_a_trial_works_without_any_test_data(tuned_config: dict[str, Any]) -> No
     fold = FoldReader(experiment.data).read("all")
     blind = Fold(fold.name, {name: fold.splits[name] for name in ("train", "valid")}, fold.facts)
     metric = parse_metric("ndcg@10")
-    rule = StoppingRule(metric, patience=4, max_rounds=15)
+    rule = StoppingRule(metric, patience=3, max_rounds=6)
     job = Job(experiment, FoldReader(experiment.data), Path(), (metric,), metric, rule, threads=1)
     outcome = run_trial(job, "lgb", 0, {"params.num_leaves": 7}, blind, lambda step, value: False)
     assert outcome.status == "complete"
@@ -277,7 +277,7 @@ def test_nested_cross_validation_judges_by_the_training_queries_alone(
     experiment = load_experiment(tuned_config)
     train = FoldReader(experiment.data).read("all").train
     config = model_at(experiment.models["lgb"], trial.point)
-    rule = StoppingRule(parse_metric("ndcg@10"), patience=4, max_rounds=15)
+    rule = StoppingRule(parse_metric("ndcg@10"), patience=3, max_rounds=6)
     values: list[float] = []
     from ltr_harness.models.ranker import Training
 
@@ -349,9 +349,11 @@ def test_a_trial_that_ended_by_itself_is_held_against_later_ones_at_every_step()
 def test_hopeless_trials_end_early_and_are_not_chosen(
     ranker: str, tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    rate = {"lightgbm": "learning_rate", "xgboost": "eta"}[ranker]
-    tuned_config["models"] = {"m": {"ranker": ranker}}
-    tuned_config["stopping"] |= {"patience": 2, "max_rounds": 30}
+    small, rate = {"lightgbm": ({"num_leaves": 4}, "learning_rate"), "xgboost": ({"max_depth": 2}, "eta")}[
+        ranker
+    ]
+    tuned_config["models"] = {"m": {"ranker": ranker, "params": small}}
+    tuned_config["stopping"] |= {"patience": 2, "max_rounds": 12}
     tuned_config["tune"] = {
         "trials": 8,
         "sampler": "random",
@@ -463,7 +465,7 @@ def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
 ) -> None:
     tuned_config["stopping"] = None
     tuned_config["models"] = {"lgb": {**tuned_config["models"]["lgb"], "rounds": 3}}
-    tuned_config["tune"] |= {"models": {"lgb": {"rounds": {"low": 5, "high": 20}}}, "trials": 3}
+    tuned_config["tune"] |= {"models": {"lgb": {"rounds": {"low": 2, "high": 6}}}, "trials": 3}
     result = run_experiment(tuned_config, runs=tmp_path)
     (run,) = result.runs
     assert run.record.tuning is not None
