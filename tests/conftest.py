@@ -343,11 +343,14 @@ def mlflow_store() -> Path:
     """
     mlflow = pytest.importorskip("mlflow", reason="needs ltr-harness[mlflow]")
     from filelock import FileLock
+    from mlflow.utils import requirements_utils
 
     from ltr_harness._util.files import file_digest
     from ltr_harness.integrations import mlflow_export
     from ltr_harness.integrations.mlflow_export import _client
 
+    # for a warning about versions MLflow asks every installed package for all of its files, which takes a second
+    requirements_utils._MODULES_TO_PACKAGES = {}
     made_by = f"{mlflow.__version__}-{file_digest(mlflow_export.__file__)[:12]}"
     store = kept_folder("mlflow") / f"{made_by}.db"
     store.parent.mkdir(parents=True, exist_ok=True)
