@@ -66,13 +66,11 @@ def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = No
         words = np.ascontiguousarray(generator.random_raw(block * n_words).reshape(block, n_words).T)
         sums = np.empty((m, block))
         if padded_grid is not None:
-            _write_flipped(words, padded_grid, sums)
+            _write_flipped(words, padded_grid, np.arange(m), sums)
         for rows, columns, part in parts:
             part_words = np.zeros((-(-rows.size // 64), block), dtype=np.uint64)
             _copy_signs(words, rows, part_words)
-            part_sums = np.empty((columns.size, block))
-            _write_flipped(part_words, part, part_sums)
-            sums[columns] = part_sums
+            _write_flipped(part_words, part, columns, sums)
         yield sums.T
 
 
@@ -118,10 +116,10 @@ def _copy_signs(words: Words, rows: Ints, out: Words) -> None:
 
 
 @compiled
-def _write_flipped(words: Words, values: Floats, sums: Floats) -> None:
-    """Write (m, draws) sums of padded values under (n / 64, draws) words of signs, by the bytes of a word."""
+def _write_flipped(words: Words, values: Floats, places: Ints, sums: Floats) -> None:
+    """Write sums of padded values under (n / 64, draws) words of signs to (m,) rows of `sums`, by a word's bytes."""
     table = np.zeros((8, 256, _COLUMNS_AT_ONCE))
-    for first in range(0, len(sums), _COLUMNS_AT_ONCE):
+    for first in range(0, places.size, _COLUMNS_AT_ONCE):
         flipped = np.zeros((words.shape[1], _COLUMNS_AT_ONCE))
         for number in range(len(words)):
             block = values[64 * number : 64 * number + 64, first : first + _COLUMNS_AT_ONCE]
@@ -140,9 +138,10 @@ def _write_flipped(words: Words, values: Floats, sums: Floats) -> None:
                         + byte_4[column]
                         + (byte_5[column] + byte_6[column] + byte_7[column] + byte_8[column])
                     )
-        for column in range(min(_COLUMNS_AT_ONCE, len(sums) - first)):
+        for column in range(min(_COLUMNS_AT_ONCE, places.size - first)):
+            row = sums[places[first + column]]
             for draw in range(words.shape[1]):
-                sums[first + column, draw] = flipped[draw, column]
+                row[draw] = flipped[draw, column]
 
 
 @compiled
@@ -247,7 +246,7 @@ class Flips:
         self.about_mean: AboutMean | None = None
         if len(parts) == 1 and not (adjust_skewness or self.exact):
             counts, which = flipped_counts(estimate.parts[0])
-            self.about_mean = AboutMean.of(estimate.parts[0], scale, flipped.shape[1] + which)
+            self.about_mean = AboutMean.of(parts[0].facts, estimate.parts[0], scale, flipped.shape[1] + which)
             flipped = np.concatenate([flipped, counts], axis=1)
             self.defined = np.concatenate([self.defined, counts > 0], axis=1)
         self.grid, self._unit = on_grid(flipped)
@@ -347,10 +346,10 @@ class AboutMean:
     facts: Floats  # (1, m, 8), see `_studentise`
 
     @classmethod
-    def of(cls, sample: ClusterSums, scale: Floats, counts: Ints) -> Self:
+    def of(cls, facts_about_0: Floats, sample: ClusterSums, scale: Floats, counts: Ints) -> Self:
         """Return them for a sample whose sums are divided by (m,) scales."""
-        centred = sample.centred()
-        facts = _facts(centred, centred.sums / scale, 1.0)
+        facts = facts_about_0.copy()
+        facts[:, 1], facts[:, 3] = _sums_of_squares(sample, sample.residuals / scale)
         return cls(np.nan_to_num(sample.mean) / scale, counts, facts[None])
 
     def sums(self, sums: Floats, unit: Floats) -> Floats:
@@ -390,16 +389,23 @@ class _FlippedSample(NamedTuple):
 def _facts(sample: ClusterSums, sums: Floats, factor: float) -> Floats:
     """Return the numbers that no flip changes, (m, 8), see `_studentise`."""
     n, units, w, counts = sample.n, sample.units.astype(np.float64), sample.weights, sample.counts
-    squares = sums**2
     with np.errstate(invalid="ignore", divide="ignore"):
         small = np.where(units > 1, (units / (units - 1)) ** 1.5, 0.0)
         wide = np.where(units > 1, units / (units - 1), 0.0)
     if sample.one_value_per_unit:  # which is its own square and cube
-        terms = w * squares, w * counts, squares, counts
+        counts_squared, counts_cubed = (w * counts).sum(axis=0), n
     else:
-        terms = w * squares, w * counts**2, counts * squares, counts**3
-    of_terms = [term.sum(axis=0) for term in terms]
-    return np.stack([n, *of_terms, small, np.full(n.size, factor), wide], axis=1)
+        counts_squared, counts_cubed = (w * counts**2).sum(axis=0), (counts**3).sum(axis=0)
+    weighted, counted = _sums_of_squares(sample, sums)
+    factors = np.full(n.size, factor)
+    return np.stack([n, weighted, counts_squared, counted, counts_cubed, small, factors, wide], axis=1)
+
+
+def _sums_of_squares(sample: ClusterSums, sums: Floats) -> tuple[Floats, Floats]:
+    """Return sum w S**2 and sum n S**2, (m,) each."""
+    squares = sums**2
+    counted = squares if sample.one_value_per_unit else sample.counts * squares
+    return (sample.weights * squares).sum(axis=0), counted.sum(axis=0)
 
 
 def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _FlippedSample:

@@ -205,9 +205,9 @@ def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
         )
 
     def largest(sizes: NDArray[np.float64]) -> list[ChangedQuery]:
-        sizes = np.where(np.isnan(sizes), 0.0, sizes)
-        order = np.argsort(-sizes, kind="stable")[:n_each].tolist()
-        return [change_at(position) for position in order if sizes[position] > TIE]
+        changed = np.flatnonzero(sizes > TIE)
+        order = np.argsort(-sizes[changed], kind="stable")[:n_each]
+        return [change_at(position) for position in changed[order].tolist()]
 
     return largest(gains), largest(-gains)
 
