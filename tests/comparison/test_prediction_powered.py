@@ -82,11 +82,11 @@ def coverage_and_widths(
 @pytest.mark.parametrize("kind", ["normal", "undefined"])
 @pytest.mark.long
 def test_intervals_cover_and_noise_costs_nothing(kind: str) -> None:
-    held, width, most = coverage_and_widths(kind, 0.0, 100, 400, 60)
+    held, width, most = coverage_and_widths(kind, 0.0, 100, 400, 30)
     assert held > 0.9
     assert width < 1.01
     assert most < 1.15  # draws of other samples
-    held, width, _ = coverage_and_widths(kind, 0.9, 100, 400, 60)
+    held, width, _ = coverage_and_widths(kind, 0.9, 100, 400, 30)
     assert held > 0.9
     assert width < 0.7
 

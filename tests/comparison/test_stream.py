@@ -288,17 +288,17 @@ def ids_of(found: StreamEvaluation) -> set[str]:
 
 
 def test_a_sample_is_the_same_in_any_order_and_nested(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = world(1, 300)
-    drawn = [ids_of(evaluate_stream(table, "mrr", "live", sample=n)) for n in range(6, 300, 42)]
-    assert [len(one) for one in drawn] == list(range(6, 300, 42))
+    table = world(1, 100)
+    drawn = [ids_of(evaluate_stream(table, "mrr", "live", sample=n)) for n in range(6, 100, 14)]
+    assert [len(one) for one in drawn] == list(range(6, 100, 14))
     assert all(one < other for one, other in pairwise(drawn))
     mixed = table.take(np.random.default_rng(0).permutation(len(table)))
-    assert ids_of(evaluate_stream(mixed, "mrr", "live", sample=48)) == drawn[1]
+    assert ids_of(evaluate_stream(mixed, "mrr", "live", sample=48)) == drawn[3]
     small_batches(monkeypatch, 50)
     found = evaluate_stream(table, "mrr", ["live", "new"], sample=48)
-    assert ids_of(found) == drawn[1]
+    assert ids_of(found) == drawn[3]
     assert found.sample is not None
-    assert found.sample.n_all == 300
+    assert found.sample.n_all == 100
     whole = evaluate_stream(table, "mrr", ["live", "new"])
     rows = {row["query_id"]: row["mrr"] for row in whole.results["live"].to_pylist()}
     assert all(
