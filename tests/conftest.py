@@ -175,7 +175,10 @@ def _apart_from_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     It is one fixture, as each that every test has takes a tenth of a test's setup.
     """
     own_cache = _own_data_cache(tmp_path_factory.mktemp("data-cache"))
-    with own_cache, _core_alone(tmp_path_factory.mktemp("core-alone")):
+    core_alone = _core_alone(tmp_path_factory.mktemp("core-alone"))
+    with own_cache, core_alone, pytest.MonkeyPatch.context() as patch:
+        # thousands of files would wait four milliseconds each to outlive a power cut
+        patch.setattr(os, "fsync", lambda file: None)
         _train_in_this_process()
         yield
 
