@@ -48,7 +48,7 @@ def config(race: bool, **more: Any) -> dict[str, Any]:
         "data": parts,
         "stopping": {"metric": "spearman", "max_rounds": 15},
         "models": MODELS,
-        "report": {"formats": ["html", "md", "json"]},
+        "report": {"formats": ["md", "json"]},
         **more,
     }
 

@@ -261,7 +261,7 @@ def test_one_failing_model_does_not_cost_the_others(
     file.write_text(BROKEN_RANKER)
     for run in (trained_copy / "small").glob("random--*"):
         shutil.rmtree(run)
-    small_config["report"] = {"formats": ["html", "json"]}
+    small_config["report"] = {"formats": ["md"]}
     small_config["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small_config["models"]}
     small_config["compare"] = {"baseline": "lgbm"}
     log = Log()
@@ -271,8 +271,7 @@ def test_one_failing_model_does_not_cost_the_others(
     ]  # fmt: skip
     assert len(result.runs) == 6
     assert [run.record.error for run in result.failures] == ["ZeroDivisionError: the seventh tree"] * 2
-    assert result.report_path is not None
-    assert "the seventh tree" in result.report_path.read_text()
+    assert "the seventh tree" in (result.folder / "report" / "report.md").read_text()
     assert "Traceback" in (result.failures[0].path / "log.txt").read_text()
     # mended, it is trained; the others are not
     file.write_text(
@@ -298,7 +297,7 @@ def test_fail_fast_stops_at_the_first(small_config: dict[str, Any], tmp_path: Pa
 
 
 def test_seeds_that_cannot_matter_run_once(small_config: dict[str, Any], tmp_path: Path) -> None:
-    small_config["report"] = {"formats": ["html", "json"]}
+    small_config["report"] = {"formats": ["md"]}
     small_config["models"] = {
         "fixed": {"ranker": "lightgbm", "objective": "lambdarank", "params": {"num_leaves": 7}},
         "random": {"ranker": "random"},
@@ -306,8 +305,7 @@ def test_seeds_that_cannot_matter_run_once(small_config: dict[str, Any], tmp_pat
     result = run_experiment(small_config, runs=tmp_path)
     fixed = [run.record for run in result.runs if run.record.model == "fixed"]
     assert [(record.seed, record.deterministic) for record in fixed] == [(1, True)]
-    assert result.report_path is not None
-    assert "deterministic" in result.report_path.read_text()
+    assert "deterministic" in (result.folder / "report" / "report.md").read_text()
 
 
 @pytest.mark.usefixtures("without_report")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,7 @@ def test_a_cluster_trains_the_second_wave_to_the_same_bytes(
     from ltr_harness.experiments.training.dask import local_cluster
 
     result, _, config = copies
+    groups_alone = {**config["study"], "queries": None}
     trained: list[tuple[str, str]] = []
 
     class Log(Progress):
@@ -290,13 +292,16 @@ def test_a_cluster_trains_the_second_wave_to_the_same_bytes(
             trained.append((task.model, run.record.status))
 
     with local_cluster(2) as cluster:
-        job = prepare(read(with_files(config, tmp_path), runs=tmp_path, cluster=cluster))
+        config = with_files({**config, "study": groups_alone}, tmp_path)
+        job = prepare(read(config, runs=tmp_path, cluster=cluster))
         there = run_prepared(job, progress=Log())
     together = next(run.record.model for run in result.runs if "," in run.record.model)
     assert trained[-1] == (together, "complete"), "after all others, as what it lacks is their verdict"
-    assert len(trained) == len(result.runs)
-    assert contents(there) == contents(result)
-    assert answers(there) == answers(result)
+    here = [run for run in result.runs if run.record.training_queries is None]
+    assert len(trained) == len(here) == 9
+    assert contents(there.runs) == contents(here)
+    for part in ("groups", "together"):
+        assert answers(there)[0]["study"][part] == answers(result)[0]["study"][part]
 
 
 def answers(result: ExperimentResult) -> list[dict[str, Any]]:
@@ -309,7 +314,7 @@ def answers(result: ExperimentResult) -> list[dict[str, Any]]:
     return entries
 
 
-def contents(result: ExperimentResult) -> dict[str, Any]:
+def contents(runs: Iterable[Run]) -> dict[str, Any]:
     """All of the runs that must be the same wherever they were trained, by folder name."""
     return {
         run.path.name: (
@@ -317,7 +322,7 @@ def contents(result: ExperimentResult) -> dict[str, Any]:
             run.record.metrics,
             [(run.path / name).read_bytes() for name in (*run.model_files, "per_query.parquet")],
         )
-        for run in result.runs
+        for run in runs
     }
 
 
@@ -340,7 +345,7 @@ def test_killed_in_the_second_wave_it_goes_on_with_that_wave_alone(
     assert not (tmp_path / together.path.relative_to(runs)).exists()
     again = run_experiment(config, runs=tmp_path, workers=1)
     assert (again.reused, len(again.runs)) == (len(result.runs) - 1, len(result.runs))
-    assert contents(again) == contents(result)
+    assert contents(again.runs) == contents(result.runs)
     assert not list((tmp_path / folder).glob(".unfinished*"))
     assert answers(again) == answers(result)
 
@@ -370,7 +375,7 @@ def test_a_second_wave_has_all_folds_and_seeds(tmp_path: Path) -> None:
     shutil.rmtree(lost.path)
     again = run_experiment(config, runs=tmp_path, workers=2)
     assert again.reused == len(result.runs) - 1
-    assert contents(again) == contents(result)
+    assert contents(again.runs) == contents(result.runs)
 
 
 def test_a_second_command_trains_nothing_and_finds_the_same(

@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
     "seeds": [1, 2],
     "data": {"reader": "synthetic", "n_queries": {"train": 60, "valid": 30, "test": 20}, "n_features": 12},
     "metrics": {"cutoffs": [5, 10], "report": ["ndcg"], "primary": "ndcg@10"},
-    "stopping": {"metric": "ndcg@5", "patience": 20, "max_rounds": 30},
+    "stopping": {"metric": "ndcg@5", "patience": 20, "max_rounds": 15},
     "models": {
         "lgbm": {
             "ranker": "lightgbm",
