@@ -275,6 +275,12 @@ def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ltr_harness.experiments.compare.errors_in_variables._POINTS", 500)
 
 
+@pytest.fixture
+def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of charts are empty: a process that draws them takes as long as the rest of a small report."""
+    monkeypatch.setattr("ltr_harness.report.charts.svg", lambda chart: "")
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return _REPOSITORY

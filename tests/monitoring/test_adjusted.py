@@ -251,6 +251,7 @@ def test_a_metric_that_one_side_has_for_no_query(
     assert np.isnan(second_change.difference.value)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_from_a_log_to_the_page_and_on_to_the_next_baseline(
     ltr: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ def lists_of(order: list[int], n: int = 300) -> pd.DataFrame:
     )
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_swapping_first_and_last_is_seen(ltr: Cli, tmp_path: Path) -> None:
     lists_of([0, 1, 2, 3, 4]).to_parquet(tmp_path / "good.parquet")
     lists_of([4, 1, 2, 3, 0]).to_parquet(tmp_path / "swapped.parquet")

@@ -384,6 +384,7 @@ def test_numbers_and_truth_values_are_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_baseline_has_no_arms_and_an_earlier_result_may(tmp_path: Path, ltr: Cli) -> None:
     random = np.random.default_rng(10)
     log = rows(two_arms(300), random.integers(0, 2, 1200))
@@ -408,6 +409,7 @@ def worse_log(arms: tuple[str, str] = ("A", "B")) -> pd.DataFrame:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_worse_arm_is_an_alert_and_exit_4(ltr: Cli, tmp_path: Path) -> None:
     worse_log().to_csv(tmp_path / "log.csv", index=False)
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(LOG))
@@ -437,6 +439,7 @@ def test_small_losses_and_kinds_that_are_off_are_notices() -> None:
     assert any(caution.text.endswith("less than min_drop") for caution in small.cautions)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>"
     config = {**LOG, "arms": {"column": "variant", "control": name}}

@@ -95,6 +95,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
     LOG.to_parquet(tmp_path / "log.parquet")
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(config(tmp_path / "e.parquet", **BY_USER)))

@@ -230,6 +230,7 @@ def test_the_limit_of_a_metric_under_another_rule_for_empty_queries() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_says_it_with_file_and_line(ltr: Cli, tmp_path: Path) -> None:
     config = {
         "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},

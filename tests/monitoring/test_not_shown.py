@@ -160,6 +160,7 @@ def test_an_estimator_has_no_propensity_for_what_was_not_shown() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_other_denominators_are_not_compared(ltr: Any, tmp_path: Path) -> None:
     week, blind = log(), {**SETTINGS, "columns": without_column()}
     week[week.shown == 1].to_parquet(tmp_path / "log.parquet")

@@ -62,6 +62,7 @@ def test_three_windows_correlate_with_anything() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_they_stand_in_every_file(ltr: Cli, tmp_path: Path) -> None:
     baseline = SyntheticLog(seed=1, days=5, queries_per_day=250)
     log = SyntheticLog(seed=2, days=5, queries_per_day=250, drop=2.0)
@@ -83,6 +84,7 @@ def partly_labelled(**columns: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(("rule", "mrr"), [("zero", 1 / 2), ("ignore", 1.0)])
+@pytest.mark.usefixtures("empty_pictures")
 def test_rows_without_a_label(rule: str, mrr: float, tmp_path: Path) -> None:
     config = {"columns": {"rank": "rank"}, "metrics": ["mrr"], "relevance": {"unlabelled": rule}}
     found = monitor(config, log=partly_labelled())

@@ -436,6 +436,7 @@ def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) ->
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
     log_of(lambda features: OTHER.score(features.fillna(0)), missing=0.3).to_parquet(tmp_path / "log.parquet")
     model = Path(shutil.copytree(OTHER.path, tmp_path / "runs" / OTHER.path.name))

@@ -265,6 +265,7 @@ def test_ranks_below_the_last_propensity_count_as_it_and_are_noted(divides_label
     assert "propensity-unknown" not in {check.check for check in of_all_ranks.log_checks}
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_page_tells_of_ranks_below_the_last_propensity(ltr: Cli, tmp_path: Path) -> None:
     shown_lists(RANKS).to_csv(tmp_path / "log.csv", index=False)
     config = {**with_table(divides_labels=False), "propensity": {"table": [1.0, 0.5, 0.4, 0.3, 0.2]}}
@@ -275,6 +276,7 @@ def test_the_page_tells_of_ranks_below_the_last_propensity(ltr: Cli, tmp_path: P
     assert "they count as if examined as often as that rank" in (tmp_path / "out" / "report.md").read_text()
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_from_the_command_line_a_changed_page_is_no_worse_ranking(ltr: Cli, tmp_path: Path) -> None:
     """Two experiments, one on each page; the ranking stays, the page shows more: IPS-DCG stands still."""
     experiment(1, 20_000, "swaps").to_parquet(tmp_path / "before.parquet")

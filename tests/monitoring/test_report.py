@@ -67,6 +67,7 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     assert all((tmp_path / "out" / picture).is_file() for picture in pictures)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_tables_for_other_programs(result: MonitorResult, ltr: Cli, tmp_path: Path) -> None:
     SyntheticLog(seed=2, days=2).table().to_pandas().to_parquet(tmp_path / "log.parquet")
     config = {
@@ -169,6 +170,7 @@ def many_slices(seed: int, windows: int = 90) -> pd.DataFrame:
     ).frame()
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:
     config = load_monitor_config(
         {
@@ -190,6 +192,7 @@ def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:
     assert "default-src &#39;none&#39;" in page
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_names_from_data_stay_text(tmp_path: Path) -> None:
     table = SyntheticLog(days=1, queries_per_day=300).table().to_pandas()
     table["country"] = "<script>alert(1)</script>"
@@ -302,6 +305,7 @@ def window(browser: Any) -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_page_without_a_network(result: MonitorResult, window: Any, tmp_path: Path) -> None:
     page, address = window, write_monitor_report(result, tmp_path).as_uri()
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -322,6 +326,7 @@ def test_the_page_without_a_network(result: MonitorResult, window: Any, tmp_path
     # wider than its column: it takes the room at its left
     assert page.locator(".wide:not(.hidden-right) #table-windows").count() == 1
     assert_charts_are_whole(page, 1280)
+    page.goto("about:blank")  # else the charts would be drawn for the other width first
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 400, "height": 800})
     open_drawn(page, address)
@@ -355,6 +360,7 @@ def assert_charts_are_whole(page: Any, width: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_first_screen_says_that_nothing_moved(window: Any, tmp_path: Path) -> None:
     config = load_monitor_config(CONFIGS / "monitor_quickstart.yaml", ("slices.features=false",))
     before, now = SyntheticLog(seed=1, days=4), SyntheticLog(seed=3, start="2026-01-19", days=4)

@@ -289,6 +289,7 @@ def test_configurations_that_are_refused(more: dict[str, Any], told: str) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_from_the_command_line_with_a_baseline(ltr: Cli, tmp_path: Path) -> None:
     for name in ("now", "before"):
         (tmp_path / name).mkdir()
