@@ -162,6 +162,15 @@ def one_core() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def few_timed_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show trees` times as many calls as a 99th percentile needs, where nobody reads the times."""
+    from ltr_harness.experiments.runs.serving_cost import ENOUGH
+
+    for calls in ("_CALLS", "_CALLS_OF_EACH"):
+        monkeypatch.setattr(f"ltr_harness.cli.commands.show_trees.{calls}", ENOUGH)
+
+
 def studies(runs: Path) -> dict[str, StudyRecord]:
     found = {}
     for folder in sorted((runs / "tuned" / STUDIES).iterdir()):

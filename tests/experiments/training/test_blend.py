@@ -1,4 +1,4 @@
-"""Blends of an experiment's models: trained after their parts, which are trained once, wherever that is."""
+"""Blends of an experiment's models: trained after their parts, which are trained once. `test_cluster.py` has one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.workflow import ExperimentResult, final_experiment, prepare, read
-from tests.experiments.training.conftest import SMALL, TUNED, runs_of
+from tests.experiments.training.conftest import SMALL, TUNED
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("module_without_report")]
 
@@ -183,18 +183,6 @@ def test_workers_start_a_blend_when_its_parts_are_there(result: ExperimentResult
     assert all_but_times(list(other.runs)) == all_but_times(list(result.runs))
     for part in ("lgbm, seed 2", "xgb, seed 2"):
         assert log.said.index(("finished", part)) < log.said.index(("started", "blend, seed 2"))
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_cluster_trains_the_parts(result: ExperimentResult, folder: Path) -> None:
-    pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-    from ltr_harness.experiments.training.dask import local_cluster
-
-    with local_cluster(2) as cluster:
-        runs = runs_of(config_of(folder) | {"seeds": [1]}, folder / "cluster", cluster)
-    assert [run.record.error for run in runs if run.record.status != "complete"] == []
-    scores = {run.path.name: run.record.metrics for run in runs}
-    assert scores == {run.path.name: run.record.metrics for run in result.runs if run.record.seed == 1}
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -143,6 +143,7 @@ def cautions_in(document: Any) -> list[Caution]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("few_timed_calls")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command(
     name: str,
@@ -151,9 +152,6 @@ def test_every_command(
     ltr: Cli,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "ltr_harness.cli.commands.show_trees._CALLS", 3
-    )  # of the clock, which nothing here reads
     monkeypatch.chdir(folder)
     if name == "compare-sets":
         for data_set in ("first", "second"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import shutil
@@ -44,10 +45,19 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
+ONE_SEED = {**SMALL, "seeds": [1]}
+
+
+@pytest.fixture
+def small_config() -> dict[str, Any]:
+    """The small experiment, whose three runs keep two workers busy."""
+    return copy.deepcopy(ONE_SEED)
+
+
 @pytest.fixture(scope="module")
 def trained_here(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """The runs of the small experiment, trained in this process. To be read."""
-    return runs_of(SMALL, tmp_path_factory.mktemp("here"))
+    return runs_of(ONE_SEED, tmp_path_factory.mktemp("here"))
 
 
 class Log(Progress):
@@ -92,7 +102,7 @@ def test_a_cluster_gives_the_bytes_that_one_process_gives(
     assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small_config, runs=tmp_path)).tasks)
     assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
     again = Log()
-    assert run_on(cluster, small_config, tmp_path / "there", again).reused == 6
+    assert run_on(cluster, small_config, tmp_path / "there", again).reused == 3
     assert again.ran == []
 
 
@@ -133,7 +143,6 @@ def test_a_killed_worker_loses_nothing(
     cluster: Cluster, small_config: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
     killer.write_text("1")
-    small_config["seeds"] = [1]
     log = Log()
     disturbed = runs_of(small_config, tmp_path / "disturbed", cluster, log)
     assert killer.read_text() == "0"
@@ -145,7 +154,6 @@ def test_a_killed_worker_loses_nothing(
 def test_a_run_that_costs_two_workers_has_failed_and_the_others_go_on(
     cluster: Cluster, small_config: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
-    small_config["seeds"] = [1]
     killer.write_text("9")
     runs = runs_of(small_config, tmp_path / "runs", cluster)
     assert killer.read_text() == "7"
@@ -153,6 +161,23 @@ def test_a_run_that_costs_two_workers_has_failed_and_the_others_go_on(
     (failure,) = (run for run in runs if run.record.error is not None)
     assert failure.record.error is not None
     assert "worker that trained it died, and so did the next one" in failure.record.error
+
+
+def test_a_blend_is_made_of_parts_that_the_cluster_trains(
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
+) -> None:
+    small_config["models"] = {
+        "blend": {"ranker": "blend", "of": ["xgb", "bm25"], "how": "z-scores"},
+        "xgb": small_config["models"]["xgb"],
+        "bm25": {"ranker": "feature", "feature": "match_1"},
+    }
+    there, here = (runs_of(small_config, tmp_path / name, on) for name, on in (("2", cluster), ("1", None)))
+    assert [run.record.status for run in there] == ["complete"] * 3
+    for one, other in zip(
+        *(sorted(runs, key=lambda run: run.path.name) for runs in (there, here)), strict=True
+    ):
+        assert one.path.name == other.path.name
+        assert one.record.metrics == other.record.metrics
 
 
 def test_data_that_workers_do_not_see_are_sent(
@@ -167,7 +192,7 @@ def test_data_that_workers_do_not_see_are_sent(
         "files": "rows.txt",
         "max_grade": 4,
     }
-    small_config |= {"seeds": [1], "models": {"xgb": small_config["models"]["xgb"]}}
+    small_config["models"] = {"xgb": small_config["models"]["xgb"]}
     here = runs_of(small_config, tmp_path / "here")
 
     class Remove(Progress):
@@ -263,7 +288,7 @@ def test_the_command_line_starts_a_cluster_and_joins_one(
     small_config: dict[str, Any], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump({**small_config, "seeds": [1]}))
+    path.write_text(yaml.safe_dump(small_config))
     address = cluster.client.scheduler.address
     arguments = ["run", str(path), "--runs", str(tmp_path / "runs")]
     assert run_command(cli, [*arguments, "--dask", address]) == 0

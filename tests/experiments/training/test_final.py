@@ -18,7 +18,6 @@ from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import find_runs
-from ltr_harness.experiments.runs.serving_cost import ENOUGH
 from ltr_harness.workflow import final_experiment
 
 
@@ -112,12 +111,8 @@ def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, ca
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("without_report")
-def test_with_folds_it_learns_from_all_rows(
-    experiment: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for calls in ("_CALLS", "_CALLS_OF_EACH"):  # nobody reads the times
-        monkeypatch.setattr(f"ltr_harness.cli.commands.show_trees.{calls}", ENOUGH)
+@pytest.mark.usefixtures("without_report", "few_timed_calls")
+def test_with_folds_it_learns_from_all_rows(experiment: Path, tmp_path: Path, capsys: Any) -> None:
     config = yaml.safe_load(experiment.read_text())
     config["data"] = {"reader": "parquet", "files": ["train.parquet", "test.parquet"], "folds": 3}
     experiment.write_text(yaml.safe_dump(config))

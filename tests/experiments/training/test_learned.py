@@ -26,7 +26,7 @@ from ltr_harness.models.ranker import Training
 from ltr_harness.workflow import final_experiment, train_on_all
 from tests.experiments.training.test_real_labels import MODELS, make_dataset
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_timed_calls")]
 Ltr = Callable[..., tuple[int, str, str]]
 RACES = {"train": 150, "valid": 90, "test": 120}
 METRICS: dict[str, Any] = {"report": ["log_loss", "brier", "mrr"], "cutoffs": [3], "primary": "log_loss"}
@@ -305,7 +305,7 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
     models = {
         "rmse": {**shared, "objective": "RMSE"},
         "logloss": {**shared, "objective": "Logloss", "relevant": 1},
-        "yeti": {**shared, "objective": "YetiRank"},
+        "query": {**shared, "objective": "QueryRMSE"},
     }
     options = config(tmp_path, models=models, stopping={"metric": "mrr@3", "patience": 3, "max_rounds": 250})
     options["seeds"] = [1, 2]
@@ -356,7 +356,7 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
     assert not any("derived_params" in run.record.learned for run in before)
     assert [final_experiment(loaded, before, name)["models"][name] for name in models] == finals
     # of a loss whose rate follows from nothing, the final model is the one that it was
-    assert final_experiment(loaded, result.runs, "yeti")["models"]["yeti"]["params"] == {"depth": 3}
+    assert final_experiment(loaded, result.runs, "query")["models"]["query"]["params"] == {"depth": 3}
     wrong = json.loads(result.runs[0].record.model_dump_json()) | {"learned": {"derived_params": [1]}}
     with pytest.raises(
         ValueError, match="derived_params is not a number, a text or a yes for each parameter"
@@ -365,7 +365,7 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "names", [("Logloss", "RMSE", "YetiRank"), pytest.param((), marks=pytest.mark.slow, id="every loss")]
+    "names", [("Logloss", "RMSE", "QueryRMSE"), pytest.param((), marks=pytest.mark.slow, id="every loss")]
 )
 def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...]) -> None:
     """The installed library is asked: what changes with the number of rounds, or of rows, and what fixes it."""
