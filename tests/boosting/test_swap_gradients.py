@@ -21,7 +21,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.swap_change import SwapChange
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 METRICS = [
     "ndcg",
@@ -137,30 +137,33 @@ def test_loss2_by_hand() -> None:
     np.testing.assert_allclose(gradient, [-sum(weights) / 2, weights[0] / 2, weights[1] / 2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(
-    metric: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ltr_harness.boosting.swap_gradients._ROWS_PER_THREAD", 1_000)
-    rng = np.random.default_rng(3)
-    sizes = rng.integers(1, 60, 150)
-    labels = rng.choice(5, sizes.sum(), p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
-    scores = rng.normal(size=labels.size)
-    weights = rng.random(sizes.size)
-    judgments = make_judgments(labels, sizes, weights)
-    objective = MetricObjective(metric=parse_metric(metric))
-    alone = Gradients(objective, judgments).at_scores(scores)
-    sums = np.add.reduceat(alone[0].astype(float), judgments.groups.boundaries[:-1])
-    assert np.abs(sums).max() < 1e-5
-    assert np.count_nonzero(alone[0]) > 100
-    assert (alone[1] >= 0).all()
-    for one, other in zip(alone, Gradients(objective, judgments, threads=2).at_scores(scores), strict=True):
-        np.testing.assert_array_equal(one, other)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((rng.random(labels.size), query))  # rows change places within their queries
-    moved = Gradients(objective, make_judgments(labels[order], sizes, weights)).at_scores(scores[order])
-    for one, other in zip(alone, moved, strict=True):
-        np.testing.assert_array_equal(one[order], other)
+def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for metric in METRICS:
+        with named_case(metric):
+            monkeypatch.setattr("ltr_harness.boosting.swap_gradients._ROWS_PER_THREAD", 1_000)
+            rng = np.random.default_rng(3)
+            sizes = rng.integers(1, 60, 150)
+            labels = rng.choice(5, sizes.sum(), p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
+            scores = rng.normal(size=labels.size)
+            weights = rng.random(sizes.size)
+            judgments = make_judgments(labels, sizes, weights)
+            objective = MetricObjective(metric=parse_metric(metric))
+            alone = Gradients(objective, judgments).at_scores(scores)
+            sums = np.add.reduceat(alone[0].astype(float), judgments.groups.boundaries[:-1])
+            assert np.abs(sums).max() < 1e-5
+            assert np.count_nonzero(alone[0]) > 100
+            assert (alone[1] >= 0).all()
+            for one, other in zip(
+                alone, Gradients(objective, judgments, threads=2).at_scores(scores), strict=True
+            ):
+                np.testing.assert_array_equal(one, other)
+            query = np.repeat(np.arange(sizes.size), sizes)
+            order = np.lexsort((rng.random(labels.size), query))  # rows change places within their queries
+            moved = Gradients(objective, make_judgments(labels[order], sizes, weights)).at_scores(
+                scores[order]
+            )
+            for one, other in zip(alone, moved, strict=True):
+                np.testing.assert_array_equal(one[order], other)
 
 
 def test_a_weight_multiplies() -> None:
@@ -183,11 +186,12 @@ def test_the_truncation_level_leaves_out_pairs_below() -> None:
     assert np.flatnonzero(gradient).tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_queries_without_pairs_have_no_gradient(metric: str) -> None:
-    for labels in ([3], [0, 0, 0], [2, 2, 2]):
-        for one in gradients(metric, labels, np.arange(len(labels))):
-            np.testing.assert_array_equal(one, 0.0)
+def test_queries_without_pairs_have_no_gradient() -> None:
+    for metric in METRICS:
+        with named_case(metric):
+            for labels in ([3], [0, 0, 0], [2, 2, 2]):
+                for one in gradients(metric, labels, np.arange(len(labels))):
+                    np.testing.assert_array_equal(one, 0.0)
 
 
 @pytest.mark.parametrize("metric", ["ndcg", "map", "err(max_grade=4)", "q", "mrr"])

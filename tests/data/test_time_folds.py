@@ -13,6 +13,7 @@ import pytest
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.time_folds import CalendarSpan, TimeFolds, days_of, period_for, periods_of
 from ltr_harness.errors import DataError
+from tests.conftest import named_case
 
 
 def spans(**texts: str) -> dict[str, Any]:
@@ -57,43 +58,44 @@ def day_before(day: date, span: CalendarSpan, times: int) -> date:
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_boundaries_are_the_calendars(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    first = date(2011, 1, 1) + timedelta(days=int(rng.integers(0, 6000)))
-    length = int(rng.integers(400, 900))
-    present = rng.random(length) < 0.8  # days are missing
-    present[[0, -1]] = True
-    query_days = np.datetime64(first) + np.flatnonzero(present)
-    last = query_days[-1].item() + timedelta(days=1)
-    test = CalendarSpan.of(str(rng.choice(["10 days", "3 weeks", "1 month", "1 quarter"])))
-    valid = CalendarSpan.of("2 weeks") if rng.random() < 0.5 else None
-    gap = CalendarSpan.of(str(rng.choice(["5 days", "1 month"]))) if rng.random() < 0.6 else None
-    train = CalendarSpan.of("4 months") if rng.random() < 0.5 else None
-    rule = TimeFolds(test=test, valid=valid, gap=gap, train=train)
-    found = rule.divide(groups(query_days.size), query_days.astype(np.int64))
+def test_boundaries_are_the_calendars() -> None:
+    for seed in range(30):
+        with named_case(seed):
+            rng = np.random.default_rng(seed)
+            first = date(2011, 1, 1) + timedelta(days=int(rng.integers(0, 6000)))
+            length = int(rng.integers(400, 900))
+            present = rng.random(length) < 0.8  # days are missing
+            present[[0, -1]] = True
+            query_days = np.datetime64(first) + np.flatnonzero(present)
+            last = query_days[-1].item() + timedelta(days=1)
+            test = CalendarSpan.of(str(rng.choice(["10 days", "3 weeks", "1 month", "1 quarter"])))
+            valid = CalendarSpan.of("2 weeks") if rng.random() < 0.5 else None
+            gap = CalendarSpan.of(str(rng.choice(["5 days", "1 month"]))) if rng.random() < 0.6 else None
+            train = CalendarSpan.of("4 months") if rng.random() < 0.5 else None
+            rule = TimeFolds(test=test, valid=valid, gap=gap, train=train)
+            found = rule.divide(groups(query_days.size), query_days.astype(np.int64))
 
-    expected: list[dict[str, tuple[date, date]]] = []
-    while True:
-        end = day_before(last, test, len(expected))
-        begin = day_before(end, test, 1)
-        parts = {"test": (begin, end)}
-        if valid is not None:
-            border = day_before(begin, gap, 1) if gap else begin
-            begin = day_before(border, valid, 1)
-            parts["valid"] = (begin, border)
-        end = day_before(begin, gap, 1) if gap else begin
-        begin = day_before(end, train, 1) if train else first
-        tested = parts["test"][1] - parts["test"][0]
-        if begin < first or end - begin < (timedelta(days=1) if train else tested):
-            break
-        expected.append({**parts, "train": (begin, end)})
-    assert len(found) == len(expected) > 0
-    for fold, dates in zip(reversed(found), expected, strict=True):
-        assert {name: (part.begin, part.end) for name, part in fold.parts.items()} == dates
-        for name, (begin, end) in dates.items():
-            inside = (query_days >= np.datetime64(begin)) & (query_days < np.datetime64(end))
-            assert np.array_equal(fold.parts[name].queries, np.flatnonzero(inside))
+            expected: list[dict[str, tuple[date, date]]] = []
+            while True:
+                end = day_before(last, test, len(expected))
+                begin = day_before(end, test, 1)
+                parts = {"test": (begin, end)}
+                if valid is not None:
+                    border = day_before(begin, gap, 1) if gap else begin
+                    begin = day_before(border, valid, 1)
+                    parts["valid"] = (begin, border)
+                end = day_before(begin, gap, 1) if gap else begin
+                begin = day_before(end, train, 1) if train else first
+                tested = parts["test"][1] - parts["test"][0]
+                if begin < first or end - begin < (timedelta(days=1) if train else tested):
+                    break
+                expected.append({**parts, "train": (begin, end)})
+            assert len(found) == len(expected) > 0
+            for fold, dates in zip(reversed(found), expected, strict=True):
+                assert {name: (part.begin, part.end) for name, part in fold.parts.items()} == dates
+                for name, (begin, end) in dates.items():
+                    inside = (query_days >= np.datetime64(begin)) & (query_days < np.datetime64(end))
+                    assert np.array_equal(fold.parts[name].queries, np.flatnonzero(inside))
 
 
 def test_a_query_is_tested_once() -> None:

@@ -19,6 +19,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, NotComparableError
 from ltr_harness.metrics import ERR, NDCG, bind
 from ltr_harness.metrics.evaluation import evaluate_bound
+from tests.conftest import named_case
 
 LABELS = [3, 2, 0, 1, 0, 0]
 SCORES = [0.5, 0.9, 0.1, 0.2, 0.3, 0.1]
@@ -104,67 +105,67 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
     np.testing.assert_array_equal(scores, before[1])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"group_sizes": [3, 0, 3]},
-            r"group_sizes\[1\] is 0 \(1 such\); expected at least one row per query",
-        ),
-        ({"group_sizes": [3, -1, 4]}, r"group_sizes\[1\] is -1"),
-        ({"group_sizes": [2.5, 3.5]}, r"expected integers, rows per query"),
-        ({"group_sizes": [3, 2]}, r"6 labels for 5 rows in 2 queries"),
-        ({"group_sizes": []}, r"group_sizes is empty; expected at least one query"),
-        ({"query_ids": IDS[:5]}, r"6 labels for 5 rows in 2 queries"),
-        ({"query_ids": IDS, "labels": [[3], [2, 0], 1, 0]}, r"labels has rows of different lengths"),
-        ({"query_ids": []}, r"query_ids is empty; expected at least one row"),
-        ({"query_ids": ["a", "a", None, "b", "b", "b"]}, r"query_ids\[2\] is missing"),
-        ({"query_ids": [1.0, 1.0, np.nan, 2.0, 2.0, 2.0]}, r"query_ids\[2\] is missing \(NaN\)"),
-        ({}, r"either query_ids \(one per row\) or group_sizes"),
-        ({"query_ids": IDS, "group_sizes": [3, 3]}, r"either query_ids \(one per row\) or group_sizes"),
-        (
-            {"query_ids": IDS, "scores": [0.5, 0.9, np.nan, 0.2, 0.3, np.nan]},
-            r"score is NaN in query 'a', its row 2 \(2 such rows\).*infinities are fine, NaN has no rank",
-        ),
-        ({"query_ids": IDS, "scores": [1.0, 2.0]}, r"2 scores for 6 rows in 2 queries"),
-        ({"group_sizes": [3, 3], "scores": [1.0, 2.0]}, r"2 scores for 6 rows in 2 queries"),
-        ({"group_sizes": [3, 3], "scores": list("abcdef")}, r"scores are not numbers"),
-        (
-            {"group_sizes": [3, 3], "scores": np.ones((6, 1))},
-            r"scores has shape \(6, 1\); expected one value per row",
-        ),
-        (
-            {"query_ids": IDS, "labels": [3, 2, 0, np.nan, 0, 0]},
-            r"label nan in query 'b', its row 0 \(1 such",
-        ),
-        ({"query_ids": IDS, "labels": [3, 2, 0, -np.inf, 0, 0]}, r"label -inf in query 'b'"),
-        ({"query_ids": IDS, "labels": [3, 2, 0, np.inf, 0, 0]}, r"label inf in query 'b'"),
-        ({"query_ids": IDS, "labels": list("abcdef")}, r"labels are not numbers"),
-        ({"query_ids": IDS, "query_weights": [1.0]}, r"1 query_weights for 2 queries"),
-        (
-            {"query_ids": IDS, "query_weights": [1.0, -1.0]},
-            r"query_weights must be finite, >= 0 and not all zero",
-        ),
-        (
-            {"query_ids": IDS, "query_weights": [0.0, 0.0]},
-            r"query_weights must be finite, >= 0 and not all zero",
-        ),
-        ({"group_sizes": [3, 3], "document_ids": ["x"]}, r"1 document_ids for 6 rows"),
-        ({"group_sizes": [3, 3], "judged": [True]}, r"1 value of judged for 6 rows"),
-        (
-            {"group_sizes": [3, 3], "judged": [1, 1, 1, 1, 1, 1]},
-            r"judged has dtype int64; expected booleans",
-        ),
-        (
-            {"query_ids": IDS, "judged": [True, False, True, True, True, True]},
-            r"label 2 in query 'a' belongs to a row that is not judged",
-        ),
-        ({"group_sizes": [3, 3], "retrieved": [True]}, r"1 value of retrieved for 6 rows"),
-    ],
-)
-def test_what_is_said_about_arrays_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        per_query(**arguments)
+UNFIT = [
+    (
+        {"group_sizes": [3, 0, 3]},
+        r"group_sizes\[1\] is 0 \(1 such\); expected at least one row per query",
+    ),
+    ({"group_sizes": [3, -1, 4]}, r"group_sizes\[1\] is -1"),
+    ({"group_sizes": [2.5, 3.5]}, r"expected integers, rows per query"),
+    ({"group_sizes": [3, 2]}, r"6 labels for 5 rows in 2 queries"),
+    ({"group_sizes": []}, r"group_sizes is empty; expected at least one query"),
+    ({"query_ids": IDS[:5]}, r"6 labels for 5 rows in 2 queries"),
+    ({"query_ids": IDS, "labels": [[3], [2, 0], 1, 0]}, r"labels has rows of different lengths"),
+    ({"query_ids": []}, r"query_ids is empty; expected at least one row"),
+    ({"query_ids": ["a", "a", None, "b", "b", "b"]}, r"query_ids\[2\] is missing"),
+    ({"query_ids": [1.0, 1.0, np.nan, 2.0, 2.0, 2.0]}, r"query_ids\[2\] is missing \(NaN\)"),
+    ({}, r"either query_ids \(one per row\) or group_sizes"),
+    ({"query_ids": IDS, "group_sizes": [3, 3]}, r"either query_ids \(one per row\) or group_sizes"),
+    (
+        {"query_ids": IDS, "scores": [0.5, 0.9, np.nan, 0.2, 0.3, np.nan]},
+        r"score is NaN in query 'a', its row 2 \(2 such rows\).*infinities are fine, NaN has no rank",
+    ),
+    ({"query_ids": IDS, "scores": [1.0, 2.0]}, r"2 scores for 6 rows in 2 queries"),
+    ({"group_sizes": [3, 3], "scores": [1.0, 2.0]}, r"2 scores for 6 rows in 2 queries"),
+    ({"group_sizes": [3, 3], "scores": list("abcdef")}, r"scores are not numbers"),
+    (
+        {"group_sizes": [3, 3], "scores": np.ones((6, 1))},
+        r"scores has shape \(6, 1\); expected one value per row",
+    ),
+    (
+        {"query_ids": IDS, "labels": [3, 2, 0, np.nan, 0, 0]},
+        r"label nan in query 'b', its row 0 \(1 such",
+    ),
+    ({"query_ids": IDS, "labels": [3, 2, 0, -np.inf, 0, 0]}, r"label -inf in query 'b'"),
+    ({"query_ids": IDS, "labels": [3, 2, 0, np.inf, 0, 0]}, r"label inf in query 'b'"),
+    ({"query_ids": IDS, "labels": list("abcdef")}, r"labels are not numbers"),
+    ({"query_ids": IDS, "query_weights": [1.0]}, r"1 query_weights for 2 queries"),
+    (
+        {"query_ids": IDS, "query_weights": [1.0, -1.0]},
+        r"query_weights must be finite, >= 0 and not all zero",
+    ),
+    (
+        {"query_ids": IDS, "query_weights": [0.0, 0.0]},
+        r"query_weights must be finite, >= 0 and not all zero",
+    ),
+    ({"group_sizes": [3, 3], "document_ids": ["x"]}, r"1 document_ids for 6 rows"),
+    ({"group_sizes": [3, 3], "judged": [True]}, r"1 value of judged for 6 rows"),
+    (
+        {"group_sizes": [3, 3], "judged": [1, 1, 1, 1, 1, 1]},
+        r"judged has dtype int64; expected booleans",
+    ),
+    (
+        {"query_ids": IDS, "judged": [True, False, True, True, True, True]},
+        r"label 2 in query 'a' belongs to a row that is not judged",
+    ),
+    ({"group_sizes": [3, 3], "retrieved": [True]}, r"1 value of retrieved for 6 rows"),
+]
+
+
+def test_what_is_said_about_arrays_that_do_not_fit() -> None:
+    for arguments, message in UNFIT:
+        with named_case(arguments), pytest.raises(DataError, match=message):
+            per_query(**arguments)
 
 
 def test_lengths_are_compared_also_where_rows_must_be_rearranged() -> None:

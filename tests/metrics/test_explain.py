@@ -15,6 +15,7 @@ from ltr_harness.metrics import ERR, MAP, MRR, NDCG, function_metric
 from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.explain import as_measured_by, differences_in_words
 from ltr_harness.metrics.table import METRICS, catalog
+from tests.conftest import named_case
 
 LABELS = [0, 3, 1, 2, 0, 1]
 SCORES = [2.0, 1.0, 2.0, 1.0, 1.0, 0.5]
@@ -78,28 +79,29 @@ def test_every_metric_can_be_explained() -> None:
     assert {parse_metric(name).name for name in NAMES} | {"rbp_residual", "brier", "log_loss"} == set(METRICS)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_explanation_ends_in_the_value_and_adds_up_to_it(name: str) -> None:
-    metric = parse_metric(name)
-    explanation = metric.explain(LABELS, SCORES, DOCUMENTS, subtopics=SUBTOPICS)
-    value = evaluate(
-        LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS, subtopics=SUBTOPICS
-    )[metric].mean
-    assert explanation.value == value
-    counts = metric.name in ("n_relevant", "kendall_tau_distance") and "(" not in name
-    text = str(int(value)) if counts else f"{value:.4f}"
-    assert f"{explanation.metric} = {text}" == str(explanation).splitlines()[0]
-    if metric.name == "n_relevant":
-        assert "contribution" not in explanation.columns  # it does not look at ranks
-    else:
-        at = explanation.columns.index("contribution")
-        total = sum(row[at] for row in explanation.rows if not isinstance(row[at], str))
-        divisor = 1.0
-        if len(explanation.steps) == 3:
-            divisor = float(explanation.steps[1].rpartition(" = ")[2])
-            by = str(int(divisor)) if divisor == int(divisor) else f"{divisor:.4f}"
-            assert explanation.steps[2] == f"{total:.4f} / {by} = {value:.4f}"
-        assert total / divisor == pytest.approx(value, abs=1e-4)
+def test_the_explanation_ends_in_the_value_and_adds_up_to_it() -> None:
+    for name in NAMES:
+        with named_case(name):
+            metric = parse_metric(name)
+            explanation = metric.explain(LABELS, SCORES, DOCUMENTS, subtopics=SUBTOPICS)
+            value = evaluate(
+                LABELS, SCORES, group_sizes=[6], metrics=[metric], document_ids=DOCUMENTS, subtopics=SUBTOPICS
+            )[metric].mean
+            assert explanation.value == value
+            counts = metric.name in ("n_relevant", "kendall_tau_distance") and "(" not in name
+            text = str(int(value)) if counts else f"{value:.4f}"
+            assert f"{explanation.metric} = {text}" == str(explanation).splitlines()[0]
+            if metric.name == "n_relevant":
+                assert "contribution" not in explanation.columns  # it does not look at ranks
+            else:
+                at = explanation.columns.index("contribution")
+                total = sum(row[at] for row in explanation.rows if not isinstance(row[at], str))
+                divisor = 1.0
+                if len(explanation.steps) == 3:
+                    divisor = float(explanation.steps[1].rpartition(" = ")[2])
+                    by = str(int(divisor)) if divisor == int(divisor) else f"{divisor:.4f}"
+                    assert explanation.steps[2] == f"{total:.4f} / {by} = {value:.4f}"
+                assert total / divisor == pytest.approx(value, abs=1e-4)
 
 
 @pytest.mark.long

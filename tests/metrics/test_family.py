@@ -14,6 +14,7 @@ import ltr_harness.metrics
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.table import ALIASES, METRICS, catalog
+from tests.conftest import named_case
 
 FOLDER = Path(ltr_harness.metrics.__file__).parent
 
@@ -44,42 +45,49 @@ def test_every_metric_of_the_folder_is_in_the_table() -> None:
     assert list(METRICS) == sorted(METRICS)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_declares_itself(name: str) -> None:
-    kind: type[Metric] = catalog.load(name)
-    assert issubclass(kind, Metric)
-    assert kind.name == name
-    assert kind.__module__ == f"ltr_harness.metrics.{name}"
-    assert isinstance(kind.higher_is_better, bool)
-    assert isinstance(kind.takes_cutoff, bool)
-    low, high = kind.bounds
-    assert low < high
-    assert kind.source
-    assert dataclasses.is_dataclass(kind)
+def test_every_metric_declares_itself() -> None:
+    for name in METRICS:
+        with named_case(name):
+            kind: type[Metric] = catalog.load(name)
+            assert issubclass(kind, Metric)
+            assert kind.name == name
+            assert kind.__module__ == f"ltr_harness.metrics.{name}"
+            assert isinstance(kind.higher_is_better, bool)
+            assert isinstance(kind.takes_cutoff, bool)
+            low, high = kind.bounds
+            assert low < high
+            assert kind.source
+            assert dataclasses.is_dataclass(kind)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_refuses_what_none_understands(name: str) -> None:
-    kind: type[Metric] = catalog.load(name)
-    needed = {"p": 0.8} if "p" in {field.name for field in dataclasses.fields(kind)} else {}
-    kind(**needed)
-    with pytest.raises(MetricError, match=f"{name}: empty='sometimes'; expected one of skip, zero, one"):
-        kind(**needed, empty="sometimes")
+def test_every_metric_refuses_what_none_understands() -> None:
+    for name in METRICS:
+        with named_case(name):
+            kind: type[Metric] = catalog.load(name)
+            needed = {"p": 0.8} if "p" in {field.name for field in dataclasses.fields(kind)} else {}
+            kind(**needed)
+            with pytest.raises(
+                MetricError, match=f"{name}: empty='sometimes'; expected one of skip, zero, one"
+            ):
+                kind(**needed, empty="sometimes")
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_docstring_says_what_a_search_engineer_asks(name: str) -> None:
-    kind: type[Metric] = catalog.load(name)
-    text = inspect.getdoc(kind)
-    assert text is not None
-    assert kind.__doc__ is not None
-    assert kind.__doc__ != (kind.__mro__[1].__doc__ or "")
-    assert text.splitlines()[0].endswith((".", "K.", "?"))
-    for part in ("Source:", "Example:", ">>>"):
-        assert part in text, part
-    own = {field.name for field in dataclasses.fields(kind)} & set(vars(kind).get("__annotations__", {}))
-    for field in own:
-        assert f"{field}:" in text, f"{name}: no word about {field}"
+def test_every_docstring_says_what_a_search_engineer_asks() -> None:
+    for name in METRICS:
+        with named_case(name):
+            kind: type[Metric] = catalog.load(name)
+            text = inspect.getdoc(kind)
+            assert text is not None
+            assert kind.__doc__ is not None
+            assert kind.__doc__ != (kind.__mro__[1].__doc__ or "")
+            assert text.splitlines()[0].endswith((".", "K.", "?"))
+            for part in ("Source:", "Example:", ">>>"):
+                assert part in text, part
+            own = {field.name for field in dataclasses.fields(kind)} & set(
+                vars(kind).get("__annotations__", {})
+            )
+            for field in own:
+                assert f"{field}:" in text, f"{name}: no word about {field}"
 
 
 def test_editors_and_type_checkers_are_given_the_same_names() -> None:

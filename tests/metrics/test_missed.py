@@ -30,6 +30,7 @@ from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.explain import explain_mean
 from ltr_harness.metrics.table import METRICS as METRIC_NAMES
 from ltr_harness.metrics.table import catalog
+from tests.conftest import named_case
 
 METRICS = [
     *(
@@ -227,32 +228,33 @@ def candidates_of_300() -> Judgments:
     return all_and_candidates(make_truth(300, seed=9))[1]
 
 
-@pytest.mark.parametrize("name", METRIC_NAMES)
-def test_what_the_page_of_a_metric_says_of_missed_documents(name: str, candidates_of_300: Judgments) -> None:
+def test_what_the_page_of_a_metric_says_of_missed_documents(candidates_of_300: Judgments) -> None:
     """Some relevant, some not; the queries are those in which the candidates alone define a value."""
-    text = " ".join(
-        inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
-    )
-    said = next(one for one in SAID if one in text)
-    candidates = candidates_of_300
-    options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
-    if name in ("err", "nerr", "pfound", "err_ia"):
-        options = "(max_grade=4)"
-    metric = parse_metric(f"{name}{options}")
-    scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
-    few, every = alone_and_with_missed(metric, candidates, scores)
-    both = ~np.isnan(few) & ~np.isnan(every)
-    assert SAID[said](few[both], every[both]), text
-    # queries whose relevant documents were all missed
-    relevant, shown = candidates.pool.labels >= 1, candidates.labels >= 1
-    lost = candidates.pool.groups.any(relevant) & ~candidates.groups.any(shown)
-    assert lost.sum() > 20
-    if "It is 0, not undefined" in text:
-        assert np.isnan(few[lost]).all()
-        assert (every[lost] == 0).all()
-    if "defined, too" in text:
-        assert np.isnan(few[lost]).all()
-        assert not np.isnan(every[lost]).any()
+    for name in METRIC_NAMES:
+        with named_case(name):
+            text = " ".join(
+                inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
+            )
+            said = next(one for one in SAID if one in text)
+            candidates = candidates_of_300
+            options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
+            if name in ("err", "nerr", "pfound", "err_ia"):
+                options = "(max_grade=4)"
+            metric = parse_metric(f"{name}{options}")
+            scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
+            few, every = alone_and_with_missed(metric, candidates, scores)
+            both = ~np.isnan(few) & ~np.isnan(every)
+            assert SAID[said](few[both], every[both]), text
+            # queries whose relevant documents were all missed
+            relevant, shown = candidates.pool.labels >= 1, candidates.labels >= 1
+            lost = candidates.pool.groups.any(relevant) & ~candidates.groups.any(shown)
+            assert lost.sum() > 20
+            if "It is 0, not undefined" in text:
+                assert np.isnan(few[lost]).all()
+                assert (every[lost] == 0).all()
+            if "defined, too" in text:
+                assert np.isnan(few[lost]).all()
+                assert not np.isnan(every[lost]).any()
 
 
 @pytest.mark.parametrize(
