@@ -12,6 +12,7 @@ from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import MetricError, UsageError
+from tests.conftest import named_case
 
 NAN = float("nan")
 
@@ -36,31 +37,32 @@ def three() -> Comparison:
     return comparison(old=LOW, new=HIGH, near=NEAR)
 
 
-@pytest.mark.parametrize(
-    ("text", "failing"),
-    [
-        ("mrr < baseline", []),
-        ("mrr <= baseline", []),
-        ("mrr > baseline", ["new", "near"]),
-        ("mrr>baseline and significant", ["new"]),
-        ("mrr of near > baseline", ["near"]),
-        ("mrr of near > baseline and significant", []),
-        ("rr < 0.3", ["old", "near"]),
-        ("  mrr   <   .25  ", []),
-        ("mrr <= 0.25", ["old"]),
-        ("mrr of new < 0.46", ["new"]),
-        ("mrr of new < 0.46 and significant", []),
-        ("mrr < 0.3 and significant", ["old", "near"]),
-        ("mrr > 0.3 and significant", ["new"]),
-        ("mrr > 0.24 and significant", ["new"]),  # the intervals of the others reach below
-        ("mrr of old < 0.3", ["old"]),  # against a number the baseline is a model like any other
-        ("err@10 > baseline and significant", ["new"]),
-        ("err(max_grade=4)@10 < 2e-1", ["old", "near"]),
-    ],
-)
-def test_which_models_fail(text: str, failing: list[str], three: Comparison) -> None:
-    found = parse_gate(text).failures(three)
-    assert [line.partition(":")[0] for line in found] == failing
+FAILING = [
+    ("mrr < baseline", []),
+    ("mrr <= baseline", []),
+    ("mrr > baseline", ["new", "near"]),
+    ("mrr>baseline and significant", ["new"]),
+    ("mrr of near > baseline", ["near"]),
+    ("mrr of near > baseline and significant", []),
+    ("rr < 0.3", ["old", "near"]),
+    ("  mrr   <   .25  ", []),
+    ("mrr <= 0.25", ["old"]),
+    ("mrr of new < 0.46", ["new"]),
+    ("mrr of new < 0.46 and significant", []),
+    ("mrr < 0.3 and significant", ["old", "near"]),
+    ("mrr > 0.3 and significant", ["new"]),
+    ("mrr > 0.24 and significant", ["new"]),  # the intervals of the others reach below
+    ("mrr of old < 0.3", ["old"]),  # against a number the baseline is a model like any other
+    ("err@10 > baseline and significant", ["new"]),
+    ("err(max_grade=4)@10 < 2e-1", ["old", "near"]),
+]
+
+
+def test_which_models_fail(three: Comparison) -> None:
+    for text, failing in FAILING:
+        with named_case(text):
+            found = parse_gate(text).failures(three)
+            assert [line.partition(":")[0] for line in found] == failing
 
 
 def test_the_line_says_both_means_and_how_sure() -> None:
@@ -82,31 +84,32 @@ def test_an_undefined_mean_passes_no_gate() -> None:
     assert "is undefined for every query, so < baseline old cannot be checked" in line
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "cannot be read; expected METRIC [of MODEL]"),
-        ("mrr", "cannot be read"),
-        ("mrr = 3", "cannot be read"),
-        ("mrr < ", "cannot be read"),
-        ("mrr < other", "'other' is neither 'baseline' nor a number"),
-        ("mrr < baseline and big", "'baseline and big' is neither 'baseline' nor a number"),
-        ("mrr < 0_5", "'0_5' is neither 'baseline' nor a number"),
-        ("mrr < nan", "NaN cannot be compared"),
-        ("mrr < baseline - ", "'baseline -' is neither 'baseline' nor a number"),
-        ("mrr < baseline - -1", "'baseline - -1' is neither 'baseline' nor a number"),
-        ("mrr < baseline - 1 %", "'1 %' is neither 'baseline' nor a number"),
-        ("mrr < baseline - inf", "an infinite margin; expected a number in the metric's unit, such as 0.005"),
-        ("mrr < baseline - nan", "NaN cannot be compared"),
-        ("mmr < baseline", "gate 'mmr < baseline': unknown metric 'mmr'; did you mean 'mrr'?"),
-        ("ndcg@10(gain=linear) < 1", "gate 'ndcg@10(gain=linear) < 1': "),
-    ],
-)
-def test_what_is_no_gate_is_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError) as error:
-        parse_gate(text)
-    assert said in str(error.value)
-    assert isinstance(error.value, MetricError) == ("unknown metric" in said or "linear" in said)
+NO_GATES = [
+    ("", "cannot be read; expected METRIC [of MODEL]"),
+    ("mrr", "cannot be read"),
+    ("mrr = 3", "cannot be read"),
+    ("mrr < ", "cannot be read"),
+    ("mrr < other", "'other' is neither 'baseline' nor a number"),
+    ("mrr < baseline and big", "'baseline and big' is neither 'baseline' nor a number"),
+    ("mrr < 0_5", "'0_5' is neither 'baseline' nor a number"),
+    ("mrr < nan", "NaN cannot be compared"),
+    ("mrr < baseline - ", "'baseline -' is neither 'baseline' nor a number"),
+    ("mrr < baseline - -1", "'baseline - -1' is neither 'baseline' nor a number"),
+    ("mrr < baseline - 1 %", "'1 %' is neither 'baseline' nor a number"),
+    ("mrr < baseline - inf", "an infinite margin; expected a number in the metric's unit, such as 0.005"),
+    ("mrr < baseline - nan", "NaN cannot be compared"),
+    ("mmr < baseline", "gate 'mmr < baseline': unknown metric 'mmr'; did you mean 'mrr'?"),
+    ("ndcg@10(gain=linear) < 1", "gate 'ndcg@10(gain=linear) < 1': "),
+]
+
+
+def test_what_is_no_gate_is_refused() -> None:
+    for text, said in NO_GATES:
+        with named_case(text):
+            with pytest.raises(UsageError) as error:
+                parse_gate(text)
+            assert said in str(error.value)
+            assert isinstance(error.value, MetricError) == ("unknown metric" in said or "linear" in said)
 
 
 @pytest.mark.parametrize(
@@ -178,30 +181,29 @@ def test_a_gate_of_nine_lopsided_challengers_seldom_fails_by_chance() -> None:
 # --- margins ---
 
 
-@pytest.mark.parametrize(
-    ("text", "failing"),
-    [
-        # NEAR is +0.00025 above LOW, interval -0.00014 to +0.00064; HIGH is +0.2 above, without any spread
-        ("mrr < baseline - 0.005", []),
-        ("mrr < baseline - 0.0001", ["near"]),
-        ("mrr < baseline - 0.0001 and significant", []),
-        ("mrr < baseline + 0.005", ["near"]),
-        ("mrr < baseline + 0.005 and significant", ["near"]),
-        ("mrr < baseline+0.0005", ["near"]),
-        ("mrr < baseline + 0.0005 and significant", []),
-        ("mrr of new < baseline + 0.1", []),
-        ("mrr of new < baseline + 0.3", ["new"]),
-        ("mrr <= baseline + 0", ["near"]),
-        ("mrr > baseline + 0.0005", ["new", "near"]),
-        ("mrr > baseline + 0.001", ["new"]),
-        ("mrr >= baseline - 1 and significant", ["new", "near"]),
-    ],
-)
-def test_a_margin_is_held_against_the_interval_of_the_difference(
-    text: str, failing: list[str], three: Comparison
-) -> None:
-    found = parse_gate(text).failures(three)
-    assert [line.partition(":")[0] for line in found] == failing
+FAILING_WITH_MARGINS = [
+    # NEAR is +0.00025 above LOW, interval -0.00014 to +0.00064; HIGH is +0.2 above, without any spread
+    ("mrr < baseline - 0.005", []),
+    ("mrr < baseline - 0.0001", ["near"]),
+    ("mrr < baseline - 0.0001 and significant", []),
+    ("mrr < baseline + 0.005", ["near"]),
+    ("mrr < baseline + 0.005 and significant", ["near"]),
+    ("mrr < baseline+0.0005", ["near"]),
+    ("mrr < baseline + 0.0005 and significant", []),
+    ("mrr of new < baseline + 0.1", []),
+    ("mrr of new < baseline + 0.3", ["new"]),
+    ("mrr <= baseline + 0", ["near"]),
+    ("mrr > baseline + 0.0005", ["new", "near"]),
+    ("mrr > baseline + 0.001", ["new"]),
+    ("mrr >= baseline - 1 and significant", ["new", "near"]),
+]
+
+
+def test_a_margin_is_held_against_the_interval_of_the_difference(three: Comparison) -> None:
+    for text, failing in FAILING_WITH_MARGINS:
+        with named_case(text):
+            found = parse_gate(text).failures(three)
+            assert [line.partition(":")[0] for line in found] == failing
 
 
 def test_the_line_of_a_margin_says_the_interval() -> None:

@@ -12,24 +12,26 @@ from ltr_harness.data.known_sets import SETS
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.training.folds import FoldReader
+from tests.conftest import named_case
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_entries_are_whole(name: str) -> None:
-    known = SETS[name]
-    assert known.home.startswith("https://")
-    assert known.terms
-    named = {file for split in known.splits.values() for file in split.values()}
-    assert not [file for file in named if Path(file).name not in known.instructions]
-    if known.archive is not None:
-        assert known.archive.file in known.instructions
-        assert re.fullmatch("[0-9a-f]{64}", known.archive.sha256)
-    experiment = load_experiment(
-        {"name": "x", "data": {"set": name, "root": "."}, "models": {"m": {"ranker": "random"}}},
-        check_rankers=False,
-    )
-    assert experiment.data.max_grade == known.max_grade
-    assert len(experiment.data.splits) == len(known.splits)
+def test_entries_are_whole() -> None:
+    for name in SETS:
+        with named_case(name):
+            known = SETS[name]
+            assert known.home.startswith("https://")
+            assert known.terms
+            named = {file for split in known.splits.values() for file in split.values()}
+            assert not [file for file in named if Path(file).name not in known.instructions]
+            if known.archive is not None:
+                assert known.archive.file in known.instructions
+                assert re.fullmatch("[0-9a-f]{64}", known.archive.sha256)
+            experiment = load_experiment(
+                {"name": "x", "data": {"set": name, "root": "."}, "models": {"m": {"ranker": "random"}}},
+                check_rankers=False,
+            )
+            assert experiment.data.max_grade == known.max_grade
+            assert len(experiment.data.splits) == len(known.splits)
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from ltr_harness.models.objectives import _REFUSED, BINARY, CATBOOST
 from ltr_harness.models.presets import PRESETS, SPACES
 from ltr_harness.models.ranker import Training, TrainingFacts
 from ltr_harness.models.table import catalog
+from tests.conftest import named_case
 
 RULE = StoppingRule(NDCG(k=10), patience=2, max_rounds=6)
 SHARES = {"cross_entropy", "cross_entropy_lambda", "reg:logistic", "CrossEntropy"}
@@ -491,9 +492,10 @@ def test_every_objective_that_the_installed_catboost_lists_is_taken_or_refused()
         assert "Unknown loss function" in refusal(loss)  # a metric
 
 
-@pytest.mark.parametrize("objective", [*LIGHTGBM.split(), "multiclass", "multiclassova"])
-def test_the_installed_lightgbm_has_the_objective(objective: str) -> None:
-    data = lightgbm.Dataset(np.eye(4), [1.0, 1.0, 1.0, 1.0], params={"verbosity": -1})
-    lightgbm.Booster(
-        {"objective": objective, "num_class": 2 if "multi" in objective else 1, "verbosity": -1}, data
-    )
+def test_the_installed_lightgbm_has_the_objective() -> None:
+    for objective in [*LIGHTGBM.split(), "multiclass", "multiclassova"]:
+        with named_case(objective):
+            data = lightgbm.Dataset(np.eye(4), [1.0, 1.0, 1.0, 1.0], params={"verbosity": -1})
+            lightgbm.Booster(
+                {"objective": objective, "num_class": 2 if "multi" in objective else 1, "verbosity": -1}, data
+            )

@@ -13,6 +13,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.monitoring.load import load_monitor_config
+from tests.conftest import named_case
 
 SMALL = """\
 name: small
@@ -116,9 +117,10 @@ def test_a_monitoring_file_is_told_the_line_and_the_cure(tmp_path: Path) -> None
             load_monitor_config(path)
 
 
-@pytest.mark.parametrize("name", RETIRED)
-def test_the_sentence_is_one_line_with_a_cure(name: str) -> None:
-    sentence = retirement(name)
-    assert sentence is not None
-    assert "\n" not in sentence
-    assert not sentence.endswith(".")
+def test_the_sentence_is_one_line_with_a_cure() -> None:
+    for name in RETIRED:
+        with named_case(name):
+            sentence = retirement(name)
+            assert sentence is not None
+            assert "\n" not in sentence
+            assert not sentence.endswith(".")

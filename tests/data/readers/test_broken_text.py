@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import DataError
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n"
 
@@ -157,48 +157,49 @@ def test_a_thousand_lines_without_query_are_one_problem(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "the file is empty; expected rows"),
-        (b"\n\n  \n", "has no rows, only blank lines or comments; expected rows"),
-        (b"# nothing\n", "has no rows"),
-        (
-            GOOD.replace(b"\n", b"\r"),
-            r"its lines end with CR alone; expected lines that end with LF or CRLF; convert them: `tr '\r' '\n' <",
-        ),
-        (
-            gzip.compress(GOOD * 100, mtime=0)[:60],
-            "the gzip file ends too early (truncated); copy or download it again",
-        ),
-        (gzip.compress(GOOD, mtime=0)[:10] + b"\xff" * 90, "the gzip file is damaged"),
-        (gzip.compress(GOOD, mtime=0)[:-8] + b"12345678", "the gzip file is damaged (CRC check failed"),
-        (gzip.compress(b"", mtime=0), "the file is empty"),
-        (b"PAR1....", "is a Parquet file; expected a text file; call it .parquet, or use `reader: parquet`"),
-        (b"PK\x03\x04....", "is a zip archive; expected a text file; unpack it first"),
-        (zstd(GOOD * 100)[:-9], "the zstd file ends too early (truncated); copy or download it again"),
-        (zstd(GOOD * 100)[:9] + b"\xff" * 90, "the zstd file is damaged"),
-        (b"\x28\xb5\x2f\xfd....", "the zstd file is damaged"),
-        (zstd(b""), "the file is empty"),
-        (
-            bz2.compress(GOOD * 100)[:-9],
-            "the bzip2 file ends too early (truncated); copy or download it again",
-        ),
-        (bz2.compress(GOOD)[:10] + b"\xff" * 90, "the bzip2 file is damaged"),
-        (b"BZh9....", "the bzip2 file is damaged"),
-        (bz2.compress(b""), "the file is empty"),
-        (lzma.compress(GOOD * 100)[:-9], "the xz file ends too early (truncated); copy or download it again"),
-        (lzma.compress(GOOD)[:10] + b"\xff" * 90, "the xz file is damaged"),
-        (lzma.compress(b""), "the file is empty"),
-        (GOOD.decode().encode("utf-16"), "is UTF-16 text; expected a text file; save it as UTF-8"),
-    ],
-)
-def test_files_that_are_bad_as_a_whole(tmp_path: Path, content: bytes, message: str) -> None:
-    file = tmp_path / "bad.txt"
-    file.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        Letor().read(["bad.txt"], tmp_path)
-    assert str(caught.value).startswith(f"{file}: {message}")
+BAD_AS_A_WHOLE = [
+    (b"", "the file is empty; expected rows"),
+    (b"\n\n  \n", "has no rows, only blank lines or comments; expected rows"),
+    (b"# nothing\n", "has no rows"),
+    (
+        GOOD.replace(b"\n", b"\r"),
+        r"its lines end with CR alone; expected lines that end with LF or CRLF; convert them: `tr '\r' '\n' <",
+    ),
+    (
+        gzip.compress(GOOD * 100, mtime=0)[:60],
+        "the gzip file ends too early (truncated); copy or download it again",
+    ),
+    (gzip.compress(GOOD, mtime=0)[:10] + b"\xff" * 90, "the gzip file is damaged"),
+    (gzip.compress(GOOD, mtime=0)[:-8] + b"12345678", "the gzip file is damaged (CRC check failed"),
+    (gzip.compress(b"", mtime=0), "the file is empty"),
+    (b"PAR1....", "is a Parquet file; expected a text file; call it .parquet, or use `reader: parquet`"),
+    (b"PK\x03\x04....", "is a zip archive; expected a text file; unpack it first"),
+    (zstd(GOOD * 100)[:-9], "the zstd file ends too early (truncated); copy or download it again"),
+    (zstd(GOOD * 100)[:9] + b"\xff" * 90, "the zstd file is damaged"),
+    (b"\x28\xb5\x2f\xfd....", "the zstd file is damaged"),
+    (zstd(b""), "the file is empty"),
+    (
+        bz2.compress(GOOD * 100)[:-9],
+        "the bzip2 file ends too early (truncated); copy or download it again",
+    ),
+    (bz2.compress(GOOD)[:10] + b"\xff" * 90, "the bzip2 file is damaged"),
+    (b"BZh9....", "the bzip2 file is damaged"),
+    (bz2.compress(b""), "the file is empty"),
+    (lzma.compress(GOOD * 100)[:-9], "the xz file ends too early (truncated); copy or download it again"),
+    (lzma.compress(GOOD)[:10] + b"\xff" * 90, "the xz file is damaged"),
+    (lzma.compress(b""), "the file is empty"),
+    (GOOD.decode().encode("utf-16"), "is UTF-16 text; expected a text file; save it as UTF-8"),
+]
+
+
+def test_files_that_are_bad_as_a_whole(tmp_path: Path) -> None:
+    for content, message in BAD_AS_A_WHOLE:
+        with named_case(message):
+            file = tmp_path / "bad.txt"
+            file.write_bytes(content)
+            with pytest.raises(DataError) as caught:
+                Letor().read(["bad.txt"], tmp_path)
+            assert str(caught.value).startswith(f"{file}: {message}")
 
 
 def test_one_slip_in_an_index_does_not_ask_for_all_memory(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ltr_harness import evaluate_runs
 from ltr_harness.errors import DataError
+from tests.conftest import named_case
 
 RELEVANT = {"q1": {"d1", "d3"}, "q2": ["d1"], "q3": {"x"}}
 RETRIEVED = {"q1": ["d2", "d1"], "q2": ["d1"], "q3": []}
@@ -136,42 +137,43 @@ def test_a_repeated_id_has_its_place() -> None:
         evaluate_runs({"q200": {"a"}}, {**run, "q200": ["a", "a\0b"]}, ["mrr"])
 
 
-@pytest.mark.parametrize(
-    ("qrels", "run", "message"),
-    [
-        (RELEVANT, {"q1": {"d1"}}, "run['q1']: is a set, which has no order"),
-        (RELEVANT, {"q1": ["d1", "d1"]}, "document 'd1' is listed for query 'q1'"),
-        (RELEVANT, {"q1": ["d1", ("d2", 0.3)]}, "run['q1'][0]: has no score, and others have"),
-        (RELEVANT, {"q1": ["d1", None]}, "the document is missing"),
-        (RELEVANT, {"q1": ["d1", 2.5]}, "run['q1'][1]: is '2.5', a float; expected an id"),
-        (RELEVANT, {"q1": ["d1", {"text": "t"}]}, "run['q1'][1]: has text; expected an id"),
-        (
-            RELEVANT,
-            {"q1": ["d1", b"d2"]},
-            "q1: holds 'd1', a str; expected rows of (query, document, score), or ids",
-        ),
-        (
-            RELEVANT,
-            {"q0": ["d1"], "q1": ["d1", b"d2"]},
-            "run['q1'][1]: is \"b'd2'\", a bytes; expected an id",
-        ),
-        (RELEVANT, {"q1": ["d1", "\ud800"]}, "an id is not Unicode text (a lone surrogate)"),
-        (RELEVANT, {"q1": []}, "has no rows"),
-        ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int instead of documents"),
-        (RELEVANT, [{"query_id": "q1", "answer": ["a"]}], "no column is the document"),
-        (
-            RELEVANT,
-            [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q1", "retrieved": ["b"]}],
-            "run: row 2: query 'q1' has a row already",
-        ),
-        (
-            RELEVANT,
-            [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q2"}],
-            "run: row 2: has query_id; expected a query, such as query_id, beside retrieved",
-        ),
-    ],
-)
-def test_what_is_no_list_of_ids_is_refused_with_its_place(qrels: Any, run: Any, message: str) -> None:
-    with pytest.raises(DataError) as caught:
-        evaluate_runs(qrels, run, ["mrr"])
-    assert message in str(caught.value)
+NO_LISTS = [
+    (RELEVANT, {"q1": {"d1"}}, "run['q1']: is a set, which has no order"),
+    (RELEVANT, {"q1": ["d1", "d1"]}, "document 'd1' is listed for query 'q1'"),
+    (RELEVANT, {"q1": ["d1", ("d2", 0.3)]}, "run['q1'][0]: has no score, and others have"),
+    (RELEVANT, {"q1": ["d1", None]}, "the document is missing"),
+    (RELEVANT, {"q1": ["d1", 2.5]}, "run['q1'][1]: is '2.5', a float; expected an id"),
+    (RELEVANT, {"q1": ["d1", {"text": "t"}]}, "run['q1'][1]: has text; expected an id"),
+    (
+        RELEVANT,
+        {"q1": ["d1", b"d2"]},
+        "q1: holds 'd1', a str; expected rows of (query, document, score), or ids",
+    ),
+    (
+        RELEVANT,
+        {"q0": ["d1"], "q1": ["d1", b"d2"]},
+        "run['q1'][1]: is \"b'd2'\", a bytes; expected an id",
+    ),
+    (RELEVANT, {"q1": ["d1", "\ud800"]}, "an id is not Unicode text (a lone surrogate)"),
+    (RELEVANT, {"q1": []}, "has no rows"),
+    ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int instead of documents"),
+    (RELEVANT, [{"query_id": "q1", "answer": ["a"]}], "no column is the document"),
+    (
+        RELEVANT,
+        [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q1", "retrieved": ["b"]}],
+        "run: row 2: query 'q1' has a row already",
+    ),
+    (
+        RELEVANT,
+        [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q2"}],
+        "run: row 2: has query_id; expected a query, such as query_id, beside retrieved",
+    ),
+]
+
+
+def test_what_is_no_list_of_ids_is_refused_with_its_place() -> None:
+    for qrels, run, message in NO_LISTS:
+        with named_case(message):
+            with pytest.raises(DataError) as caught:
+                evaluate_runs(qrels, run, ["mrr"])
+            assert message in str(caught.value)

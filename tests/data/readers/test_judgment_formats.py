@@ -24,6 +24,7 @@ from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
 from ltr_harness.data.readers.judgment_objects import is_single_source
 from ltr_harness.data.readers.trec import Qrels, TrecRun
 from ltr_harness.errors import DataError, UsageError
+from tests.conftest import named_case
 
 Write = Callable[..., Path]
 
@@ -308,67 +309,67 @@ def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.Monke
 # --- what is refused
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ({}, "qrels: has no rows (read as dict {query: {document: grade}}); expected at least one row"),
-        ({"q": {"d": None}}, "qrels['q']['d']: the grade is missing or no number; expected a finite number"),
-        ({"q": {"d": float("nan")}}, "qrels['q']['d']: the grade is missing or no number"),
-        ({"q": {"d": np.inf}}, "qrels['q']['d']: the grade is inf"),
-        ({"q": {"d": 10**400}}, "qrels['q']['d']: the grade is inf"),
-        ({"q": {"d": 1j}}, "qrels['q']['d']: the grade is missing or no number"),
-        ({"q": {"d": "2"}}, "qrels['q']['d']: the grade is missing or no number"),
-        ({"q": {"": 1}}, "qrels['q']['']: the document is missing; expected an id"),
-        ({None: {"d": 1}}, "qrels[None]['d']: the query is missing; expected an id"),
-        ({1.5: {"d": 1}}, "qrels: a query is 1.5, a float; expected ids: text or integers"),
-        ({"q": {"a\0": 1}}, "the document is 'a\\x00', with a NUL byte; expected an id"),
-        ({"q": {"x" * 1001: 1}}, "x…', 1,001 characters long; expected an id"),
-        ({"q": {"\ud800": 1}}, "qrels: an id is not Unicode text (a lone surrogate); expected text"),
-        (
-            {"q": 3},
-            "qrels['q']: holds int instead of documents; expected a set of ids, or {document: grade}",
-        ),
-        (
-            {1: {"d": 1}, "1": {"d": 2}},
-            "qrels['1']['d']: document 'd' is judged for query '1' at qrels[1]['d'] already",
-        ),
-        ([("q", "d")], "qrels: row 1: is \"('q', 'd')\"; expected (query, document, grade)"),
-        (
-            [("q", "d", 1), ("q", "d", 1)],
-            "qrels: row 2: document 'd' is judged for query 'q' at qrels: row 1 already",
-        ),
-        (
-            pd.DataFrame({"qid": ["q"], "text": ["d"], "label": [1]}),
-            "qrels: no column is the document (columns: 'qid', 'text', 'label'); expected such as document: docno,",
-        ),
-        (
-            pd.DataFrame({"qid": [1.5], "docno": ["d"], "label": [1]}),
-            "qrels: column 'qid' has the type double; expected ids: text or integers",
-        ),
-        (
-            pd.DataFrame({"qid": ["q"], "docno": ["d"], "label": ["relevant"]}),
-            f"qrels: column 'label' has the type {pa.array(pd.Series(['relevant'])).type}; expected numbers",
-        ),
-        (
-            pd.DataFrame({"qid": ["q", None], "docno": ["d", "e"], "label": [1, np.nan]}),
-            "qrels: row 2: the query is missing; expected an id",
-        ),
-        (pd.DataFrame({"qid": [], "docno": [], "label": []}), "qrels: has no rows"),
-        (
-            [{"query": "q", "doc": "d", "grade": 1}, {"query": "q", "doc": "e", "grade": "high"}],
-            "qrels: its rows are not alike: ",
-        ),
-        (
-            pd.DataFrame({"qid": ["q", 2], "docno": ["d", "e"], "label": [1, 2]}),
-            "qrels: cannot be read as a table: ",
-        ),
-    ],
-    ids=lambda value: str(value)[:30] if isinstance(value, str) else "",
-)
-def test_what_is_no_judgment_is_refused_with_its_place(value: Any, said: str) -> None:
-    with pytest.raises(DataError) as error:
-        qrels_of(value)
-    assert said in str(error.value)
+NO_JUDGMENTS = [
+    ({}, "qrels: has no rows (read as dict {query: {document: grade}}); expected at least one row"),
+    ({"q": {"d": None}}, "qrels['q']['d']: the grade is missing or no number; expected a finite number"),
+    ({"q": {"d": float("nan")}}, "qrels['q']['d']: the grade is missing or no number"),
+    ({"q": {"d": np.inf}}, "qrels['q']['d']: the grade is inf"),
+    ({"q": {"d": 10**400}}, "qrels['q']['d']: the grade is inf"),
+    ({"q": {"d": 1j}}, "qrels['q']['d']: the grade is missing or no number"),
+    ({"q": {"d": "2"}}, "qrels['q']['d']: the grade is missing or no number"),
+    ({"q": {"": 1}}, "qrels['q']['']: the document is missing; expected an id"),
+    ({None: {"d": 1}}, "qrels[None]['d']: the query is missing; expected an id"),
+    ({1.5: {"d": 1}}, "qrels: a query is 1.5, a float; expected ids: text or integers"),
+    ({"q": {"a\0": 1}}, "the document is 'a\\x00', with a NUL byte; expected an id"),
+    ({"q": {"x" * 1001: 1}}, "x…', 1,001 characters long; expected an id"),
+    ({"q": {"\ud800": 1}}, "qrels: an id is not Unicode text (a lone surrogate); expected text"),
+    (
+        {"q": 3},
+        "qrels['q']: holds int instead of documents; expected a set of ids, or {document: grade}",
+    ),
+    (
+        {1: {"d": 1}, "1": {"d": 2}},
+        "qrels['1']['d']: document 'd' is judged for query '1' at qrels[1]['d'] already",
+    ),
+    ([("q", "d")], "qrels: row 1: is \"('q', 'd')\"; expected (query, document, grade)"),
+    (
+        [("q", "d", 1), ("q", "d", 1)],
+        "qrels: row 2: document 'd' is judged for query 'q' at qrels: row 1 already",
+    ),
+    (
+        pd.DataFrame({"qid": ["q"], "text": ["d"], "label": [1]}),
+        "qrels: no column is the document (columns: 'qid', 'text', 'label'); expected such as document: docno,",
+    ),
+    (
+        pd.DataFrame({"qid": [1.5], "docno": ["d"], "label": [1]}),
+        "qrels: column 'qid' has the type double; expected ids: text or integers",
+    ),
+    (
+        pd.DataFrame({"qid": ["q"], "docno": ["d"], "label": ["relevant"]}),
+        f"qrels: column 'label' has the type {pa.array(pd.Series(['relevant'])).type}; expected numbers",
+    ),
+    (
+        pd.DataFrame({"qid": ["q", None], "docno": ["d", "e"], "label": [1, np.nan]}),
+        "qrels: row 2: the query is missing; expected an id",
+    ),
+    (pd.DataFrame({"qid": [], "docno": [], "label": []}), "qrels: has no rows"),
+    (
+        [{"query": "q", "doc": "d", "grade": 1}, {"query": "q", "doc": "e", "grade": "high"}],
+        "qrels: its rows are not alike: ",
+    ),
+    (
+        pd.DataFrame({"qid": ["q", 2], "docno": ["d", "e"], "label": [1, 2]}),
+        "qrels: cannot be read as a table: ",
+    ),
+]
+
+
+def test_what_is_no_judgment_is_refused_with_its_place() -> None:
+    for value, said in NO_JUDGMENTS:
+        with named_case(said):
+            with pytest.raises(DataError) as error:
+                qrels_of(value)
+            assert said in str(error.value)
 
 
 MTEB = {"mteb_model_meta": {"model_name": "org/model", "revision": "1"}}

@@ -27,6 +27,7 @@ from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution, DataError, UsageError
+from tests.conftest import named_case
 
 FRAME = pd.DataFrame(
     {
@@ -87,39 +88,40 @@ def test_group_sizes_weights_and_positions() -> None:
     assert data.positions.dtype == np.int32
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"labels": [1, 0]}, "arrays: 2 labels; expected 3, one for each row of features"),
-        ({"labels": [1, -np.inf, 0]}, r"arrays: labels\[1\] is -inf \(1 such\); expected finite numbers"),
-        ({"labels": ["a", "b", "c"]}, "labels are not numbers"),
-        ({"features": np.ones(3)}, r"features have shape \(3,\)"),
-        ({"features": [["x"], ["y"], ["z"]]}, "features are not numbers"),
-        ({"features": [[1.0], [np.inf], [1.0]]}, r"features\[1, 0\] is infinite"),
-        (
-            {"features": [[1.0], [1e39], [1.0]]},
-            r"features\[1, 0\] is infinite or beyond the range of float32",
-        ),
-        ({"query_ids": [1, 1]}, "2 query_ids; expected 3"),
-        ({"query_ids": [1, None, 1]}, r"query_ids\[1\] is missing"),
-        ({"query_ids": [1, 2, 1]}, "arrays: row 2: query '1' is not contiguous"),
-        ({"query_ids": None}, "give either query_ids, one per row, or group_sizes, one per query"),
-        ({"group_sizes": [3]}, "give either query_ids"),
-        ({"query_ids": None, "group_sizes": [2]}, "group_sizes add up to 2; expected 3"),
-        ({"feature_names": ["a", "b"]}, "2 feature names, 2 of them different; expected 1"),
-        ({"weights": [1, -2, 1]}, r"weights\[1\] is -2"),
-        ({"positions": [1, 2.5, 3]}, r"positions\[1\] is 2.5 \(1 such\); expected integers >= 0"),
-        (
-            {"attributes": {"lang": ["a", "b", "a"]}},
-            "arrays: row 1: attribute 'lang' is b here and a in the first row",
-        ),
-    ],
-)
-def test_what_does_not_fit(change: dict[str, Any], message: str) -> None:
-    good: dict[str, Any] = {"features": np.ones((3, 1)), "labels": [1, 0, 1], "query_ids": [7, 7, 8]}
-    arguments = {**good, **change}
-    with pytest.raises(DataError, match=message):
-        from_arrays(arguments.pop("features"), arguments.pop("labels"), **arguments)
+UNFIT = [
+    ({"labels": [1, 0]}, "arrays: 2 labels; expected 3, one for each row of features"),
+    ({"labels": [1, -np.inf, 0]}, r"arrays: labels\[1\] is -inf \(1 such\); expected finite numbers"),
+    ({"labels": ["a", "b", "c"]}, "labels are not numbers"),
+    ({"features": np.ones(3)}, r"features have shape \(3,\)"),
+    ({"features": [["x"], ["y"], ["z"]]}, "features are not numbers"),
+    ({"features": [[1.0], [np.inf], [1.0]]}, r"features\[1, 0\] is infinite"),
+    (
+        {"features": [[1.0], [1e39], [1.0]]},
+        r"features\[1, 0\] is infinite or beyond the range of float32",
+    ),
+    ({"query_ids": [1, 1]}, "2 query_ids; expected 3"),
+    ({"query_ids": [1, None, 1]}, r"query_ids\[1\] is missing"),
+    ({"query_ids": [1, 2, 1]}, "arrays: row 2: query '1' is not contiguous"),
+    ({"query_ids": None}, "give either query_ids, one per row, or group_sizes, one per query"),
+    ({"group_sizes": [3]}, "give either query_ids"),
+    ({"query_ids": None, "group_sizes": [2]}, "group_sizes add up to 2; expected 3"),
+    ({"feature_names": ["a", "b"]}, "2 feature names, 2 of them different; expected 1"),
+    ({"weights": [1, -2, 1]}, r"weights\[1\] is -2"),
+    ({"positions": [1, 2.5, 3]}, r"positions\[1\] is 2.5 \(1 such\); expected integers >= 0"),
+    (
+        {"attributes": {"lang": ["a", "b", "a"]}},
+        "arrays: row 1: attribute 'lang' is b here and a in the first row",
+    ),
+]
+
+
+def test_what_does_not_fit() -> None:
+    for change, message in UNFIT:
+        with named_case(message):
+            good: dict[str, Any] = {"features": np.ones((3, 1)), "labels": [1, 0, 1], "query_ids": [7, 7, 8]}
+            arguments = {**good, **change}
+            with pytest.raises(DataError, match=message):
+                from_arrays(arguments.pop("features"), arguments.pop("labels"), **arguments)
 
 
 def test_regrouping_leaves_a_note() -> None:

@@ -23,6 +23,7 @@ from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.monitoring import monitor
+from tests.conftest import named_case
 
 WEIGHTS = {"click": 1, "buy": 4}
 
@@ -202,94 +203,93 @@ LOG = {**EVENTS, "event_log": {"path": "events.csv"}}
 BY_USER = {**EVENTS, "event_log": {"path": "events.csv", "query_id": None}}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (
-            {"reader": "letor", "relevance": EVENTS},
-            "data.relevance with reader 'letor', whose files have ready labels and no columns of events; write the "
-            "rows as a table with what users did, and use reader: csv or parquet",
-        ),
-        (
-            {"relevance": EVENTS, "label": "grade", "grades": {"bad": 0}},
-            "data: label and grades beside relevance; expected one of them: the rule says what a row is worth",
-        ),
-        (
-            {"relevance": EVENTS, "features": ["price", "click"]},
-            "data: features names click, of which relevance makes labels; expected other columns",
-        ),
-        (
-            {"relevance": LOG},
-            "data: relevance.event_log without document_id; expected the column that names the item",
-        ),
-        (
-            {"relevance": BY_USER, "document_id": "sku", "user": "user"},
-            "data: relevance.event_log without query_id; expected user and timestamp there and in data",
-        ),
-        (
-            {"relevance": {**EVENTS, "dwell": {"column": "stayed"}}},
-            "data: relevance.dwell and relevance.unseen without position; expected the column with the rank shown",
-        ),
-        (
-            {"relevance": {**EVENTS, "maturity": "7d"}},
-            "data: relevance.maturity without timestamp; expected the column with the time",
-        ),
-        (
-            {"relevance": {"mode": "sum"}},
-            "data.relevance: mode sum without events; expected such as positive: [click, buy]",
-        ),
-        (
-            {"relevance": {"mode": "ladder", "negative": ["bounce"]}},
-            "data.relevance: mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]",
-        ),
-        (
-            {"relevance": {"mode": "sum", "events": {"click": 1, "buy": 2}, "positive": ["clik"]}},
-            "data.relevance: positive event 'clik' is not among events; expected one of them; did you mean 'click'?",
-        ),
-        (
-            {"label": "grade", "grades": {"bins": ["a"]}},
-            "data.grades: bins is not a list of numbers; expected such as bins: [2, 4]",
-        ),
-        (
-            {"relevance": {"mode": "match", "prediction": "won"}},
-            "data.relevance: mode match lacks a part; expected prediction: (a column), positive: (the class that",
-        ),
-        (
-            {"relevance": {**LOG, "list_column": "clicked"}},
-            "data.relevance: list_column with event_log; expected one of them",
-        ),
-        (
-            {"relevance": {"mode": "label", "label": "grade", "list_column": "clicked"}},
-            "data.relevance: mode label does not look at events; expected no list_column, event_log, dwell, ladder; "
-            "or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum",
-        ),
-        (
-            {"relevance": {**EVENTS, "dwell": {"column": "stayed", "event": "clik"}}},
-            "data.relevance: dwell.event 'clik' is not an event; expected one of the rule's; did you mean 'click'?",
-        ),
-        (
-            {
-                "relevance": {**LOG, "event_log": {**LOG["event_log"], "baseline_path": "old.csv"}},
-                "document_id": "sku",
-            },
-            "data: relevance.event_log.baseline_path is of monitor; expected one log of events for all splits",
-        ),
-        (
-            {"relevance": {**EVENTS, "mode": "ips", "propensity": {"table": [1.0, 0.5]}}},
-            "data: relevance.mode ips without position; expected the column with the rank shown",
-        ),
-        (
-            {"relevance": {"events": {"click": float("inf")}}},
-            "data.relevance.events.click is Infinity; expected a number",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused_with_a_cure(
-    tmp_path: Path, data: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ConfigError) as error:
-        load_experiment(experiment(tmp_path, data), check_rankers=False)
-    assert message in str(error.value)
+UNFIT = [
+    (
+        {"reader": "letor", "relevance": EVENTS},
+        "data.relevance with reader 'letor', whose files have ready labels and no columns of events; write the "
+        "rows as a table with what users did, and use reader: csv or parquet",
+    ),
+    (
+        {"relevance": EVENTS, "label": "grade", "grades": {"bad": 0}},
+        "data: label and grades beside relevance; expected one of them: the rule says what a row is worth",
+    ),
+    (
+        {"relevance": EVENTS, "features": ["price", "click"]},
+        "data: features names click, of which relevance makes labels; expected other columns",
+    ),
+    (
+        {"relevance": LOG},
+        "data: relevance.event_log without document_id; expected the column that names the item",
+    ),
+    (
+        {"relevance": BY_USER, "document_id": "sku", "user": "user"},
+        "data: relevance.event_log without query_id; expected user and timestamp there and in data",
+    ),
+    (
+        {"relevance": {**EVENTS, "dwell": {"column": "stayed"}}},
+        "data: relevance.dwell and relevance.unseen without position; expected the column with the rank shown",
+    ),
+    (
+        {"relevance": {**EVENTS, "maturity": "7d"}},
+        "data: relevance.maturity without timestamp; expected the column with the time",
+    ),
+    (
+        {"relevance": {"mode": "sum"}},
+        "data.relevance: mode sum without events; expected such as positive: [click, buy]",
+    ),
+    (
+        {"relevance": {"mode": "ladder", "negative": ["bounce"]}},
+        "data.relevance: mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]",
+    ),
+    (
+        {"relevance": {"mode": "sum", "events": {"click": 1, "buy": 2}, "positive": ["clik"]}},
+        "data.relevance: positive event 'clik' is not among events; expected one of them; did you mean 'click'?",
+    ),
+    (
+        {"label": "grade", "grades": {"bins": ["a"]}},
+        "data.grades: bins is not a list of numbers; expected such as bins: [2, 4]",
+    ),
+    (
+        {"relevance": {"mode": "match", "prediction": "won"}},
+        "data.relevance: mode match lacks a part; expected prediction: (a column), positive: (the class that",
+    ),
+    (
+        {"relevance": {**LOG, "list_column": "clicked"}},
+        "data.relevance: list_column with event_log; expected one of them",
+    ),
+    (
+        {"relevance": {"mode": "label", "label": "grade", "list_column": "clicked"}},
+        "data.relevance: mode label does not look at events; expected no list_column, event_log, dwell, ladder; "
+        "or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum",
+    ),
+    (
+        {"relevance": {**EVENTS, "dwell": {"column": "stayed", "event": "clik"}}},
+        "data.relevance: dwell.event 'clik' is not an event; expected one of the rule's; did you mean 'click'?",
+    ),
+    (
+        {
+            "relevance": {**LOG, "event_log": {**LOG["event_log"], "baseline_path": "old.csv"}},
+            "document_id": "sku",
+        },
+        "data: relevance.event_log.baseline_path is of monitor; expected one log of events for all splits",
+    ),
+    (
+        {"relevance": {**EVENTS, "mode": "ips", "propensity": {"table": [1.0, 0.5]}}},
+        "data: relevance.mode ips without position; expected the column with the rank shown",
+    ),
+    (
+        {"relevance": {"events": {"click": float("inf")}}},
+        "data.relevance.events.click is Infinity; expected a number",
+    ),
+]
+
+
+def test_what_does_not_go_together_is_refused_with_a_cure(tmp_path: Path) -> None:
+    for data, message in UNFIT:
+        with named_case(message):
+            with pytest.raises(ConfigError) as error:
+                load_experiment(experiment(tmp_path, data), check_rankers=False)
+            assert message in str(error.value)
 
 
 def test_the_rule_fixes_the_scale_of_grades(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import Caution, DataError
+from tests.conftest import named_case
 
 LABELS = [2, 0, 1, 0, 1]
 SCORES = [0.5, 0.25, -1.0, 3.0, 1e-3]
@@ -98,56 +99,57 @@ def test_ids_are_text(tmp_path: Path) -> None:
     assert read_scores(path, judgments(ids=["007", "9"])).tolist() == SCORES
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("s.txt", "1\n2\n3\n4\n", "4 scores for 5 rows in 2 queries; expected one score per row"),
-        ("s.txt", "1\n2\n", "one per query? every document of a query has its own score"),
-        (
-            "s.txt",
-            "1\n2\nx\n4\n5\n",
-            "s.txt:3: the score is 'x'; expected a number: every document needs a score",
-        ),
-        ("s.txt", "1\n2\n\n4\nnan\n", "s.txt:5: the score is 'nan'"),
-        (
-            "s.txt",
-            "7 1\n7 2\n7 3\n9 1\n9 2\n",
-            "s.txt:1: the line has 2 fields, like all 5; expected `score`",
-        ),
-        ("s.txt", "", "s.txt: the file is empty"),
-        ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
-        ("s.csv", "query_id,scores,rank\n7,1,1\n", "has no column 'score'; did you mean 'scores'?"),
-        (
-            "s.csv",
-            BY_ROW.replace("score", "rank"),
-            "s.csv:2: the rank is missing or no rank; expected an integer from 1 to 10^9, 1 for the best",
-        ),
-        ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),
-        ("s.csv", BY_ROW + "7,0,1\n", "s.csv:7: query '7', row 0 has a score already"),
-        ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is not a row of the data"),
-        ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is not a row of the data"),
-        ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is not a row of the data"),
-        ("s.csv", BY_ROW.replace("9,0,3", "9,0,"), "s.csv:5: the score is missing or NaN"),
-        ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' contains 'three'"),
-        (
-            "s.tsv",
-            BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"),
-            "query '9', document z is not a row of the data",
-        ),
-        (
-            "s.csv",
-            IN_ORDER.replace("9,0,3", "7,0,3"),
-            "s.csv:5: query '7' where the data has '9' (1 such row)",
-        ),
-        ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such row)"),
-        ("s.npy", b"nothing", "s.npy: cannot be read as an array"),
-        ("s.parquet", b"nothing", "s.parquet: is not a Parquet file"),
-    ],
-)
-def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:
-    with pytest.raises(DataError) as error:
-        read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
-    assert said in str(error.value)
+UNFIT = [
+    ("s.txt", "1\n2\n3\n4\n", "4 scores for 5 rows in 2 queries; expected one score per row"),
+    ("s.txt", "1\n2\n", "one per query? every document of a query has its own score"),
+    (
+        "s.txt",
+        "1\n2\nx\n4\n5\n",
+        "s.txt:3: the score is 'x'; expected a number: every document needs a score",
+    ),
+    ("s.txt", "1\n2\n\n4\nnan\n", "s.txt:5: the score is 'nan'"),
+    (
+        "s.txt",
+        "7 1\n7 2\n7 3\n9 1\n9 2\n",
+        "s.txt:1: the line has 2 fields, like all 5; expected `score`",
+    ),
+    ("s.txt", "", "s.txt: the file is empty"),
+    ("s.csv", "query_id,scores\n7,1\n", "has no column 'score'; did you mean 'scores'?"),
+    ("s.csv", "query_id,scores,rank\n7,1,1\n", "has no column 'score'; did you mean 'scores'?"),
+    (
+        "s.csv",
+        BY_ROW.replace("score", "rank"),
+        "s.csv:2: the rank is missing or no rank; expected an integer from 1 to 10^9, 1 for the best",
+    ),
+    ("s.csv", BY_ROW.replace("9,0,3\n", ""), "1 of 5 rows have no score, first in query '9', its row 0"),
+    ("s.csv", BY_ROW + "7,0,1\n", "s.csv:7: query '7', row 0 has a score already"),
+    ("s.csv", BY_ROW + "7,3,1\n", "s.csv:7: query '7', row 3 is not a row of the data"),
+    ("s.csv", BY_ROW + "8,0,1\n", "s.csv:7: query '8', row 0 is not a row of the data"),
+    ("s.csv", BY_ROW.replace("9,0,3", "9,-1,3"), "s.csv:5: query '9', row -1 is not a row of the data"),
+    ("s.csv", BY_ROW.replace("9,0,3", "9,0,"), "s.csv:5: the score is missing or NaN"),
+    ("s.csv", BY_ROW.replace("9,0,3", "9,0,three"), "s.csv:5: column 'score' contains 'three'"),
+    (
+        "s.tsv",
+        BY_DOCUMENT.replace("3\ta\t9", "3\tz\t9"),
+        "query '9', document z is not a row of the data",
+    ),
+    (
+        "s.csv",
+        IN_ORDER.replace("9,0,3", "7,0,3"),
+        "s.csv:5: query '7' where the data has '9' (1 such row)",
+    ),
+    ("s.csv", IN_ORDER.replace("9,0,3", "9,1,3"), "s.csv:5: label 1 where the data has 0 (1 such row)"),
+    ("s.npy", b"nothing", "s.npy: cannot be read as an array"),
+    ("s.parquet", b"nothing", "s.parquet: is not a Parquet file"),
+]
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    for name, text, said in UNFIT:
+        with named_case(said):
+            with pytest.raises(DataError) as error:
+                read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+            assert said in str(error.value)
 
 
 def test_arrays_that_are_no_scores_are_refused(tmp_path: Path) -> None:
