@@ -22,6 +22,7 @@ from ltr_harness.boosting.xgboost import Watch as XGBoostWatch
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.integrations.mlflow import _table
 from ltr_harness.integrations.mlflow_export import export
+from tests.conftest import named_case
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::Warning")]
 
@@ -193,38 +194,37 @@ def with_config(**more: Any) -> dict[str, Any]:
     return {"evaluator_config": {**CONFIG, **more}}
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "said"),
-    [
-        (with_config(metric="mrr"), UsageError, "evaluator_config: unknown option 'metric'; did you mean 'metrics'?"),
-        (with_config(metrics=[]), UsageError, 'evaluator_config: no metrics; expected such as {"metrics": '),
-        (with_config(metrics="ndgc@5"), MetricError, "unknown metric 'ndgc'; did you mean 'ndcg'?"),
-        (with_config(metrics="err@5"), MetricError, "expected max_grade, or err(max_grade=3)@5"),
-        (with_config(query_id="quid"), DataError, "data: no column 'quid' for query; did you mean 'qid'?"),
-        (with_config(weight="a"), DataError, "column 'a': differs within a query"),
-        ({"targets": None}, DataError, "targets: no labels"),
-        ({"predictions": None}, DataError, "predictions: no scores; expected the name of their column, or a model"),
-        ({"score": np.nan}, DataError, "score is NaN in query 'q"),
-        ({"score": "high"}, DataError, "column 'score': has the type string; expected numbers"),
-        ({"label": -1}, MetricError, "label -1 is not a grade"),
-        ({"qid": None}, DataError, "column 'qid': row 0 has no query id"),
-        ({"rows": 0, "qid": 1}, DataError, "data: holds no row"),
-        ({"model": lambda given: np.zeros((len(given), 2))}, DataError, "the model's output: has the shape ("),
-        ({"model": lambda given: given}, DataError, "the model's output: has the columns a, b; expected one"),
-        ({"model": lambda given: given["a"] / 0 * 0}, DataError, "score is NaN"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(
-    mlflow: Any, rows: pd.DataFrame, changed: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    given = {"model_type": "ranker", "evaluators": "ltr_harness", "targets": "label", **with_config()}
-    given |= {"predictions": None if "model" in changed else "score"}
-    columns = {name: changed[name] for name in ("score", "label", "qid") if name in changed}
-    data = rows.drop(columns="score") if "model" in changed else rows.assign(**columns)
-    given |= {name: value for name, value in changed.items() if name not in (*columns, "rows")}
-    with mlflow.start_run(), pytest.raises(error) as refused:
-        mlflow.models.evaluate(data=data.head(changed.get("rows", len(data))), **given)
-    assert said in str(refused.value)
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    (with_config(metric="mrr"), UsageError, "evaluator_config: unknown option 'metric'; did you mean 'metrics'?"),
+    (with_config(metrics=[]), UsageError, 'evaluator_config: no metrics; expected such as {"metrics": '),
+    (with_config(metrics="ndgc@5"), MetricError, "unknown metric 'ndgc'; did you mean 'ndcg'?"),
+    (with_config(metrics="err@5"), MetricError, "expected max_grade, or err(max_grade=3)@5"),
+    (with_config(query_id="quid"), DataError, "data: no column 'quid' for query; did you mean 'qid'?"),
+    (with_config(weight="a"), DataError, "column 'a': differs within a query"),
+    ({"targets": None}, DataError, "targets: no labels"),
+    ({"predictions": None}, DataError, "predictions: no scores; expected the name of their column, or a model"),
+    ({"score": np.nan}, DataError, "score is NaN in query 'q"),
+    ({"score": "high"}, DataError, "column 'score': has the type string; expected numbers"),
+    ({"label": -1}, MetricError, "label -1 is not a grade"),
+    ({"qid": None}, DataError, "column 'qid': row 0 has no query id"),
+    ({"rows": 0, "qid": 1}, DataError, "data: holds no row"),
+    ({"model": lambda given: np.zeros((len(given), 2))}, DataError, "the model's output: has the shape ("),
+    ({"model": lambda given: given}, DataError, "the model's output: has the columns a, b; expected one"),
+    ({"model": lambda given: given["a"] / 0 * 0}, DataError, "score is NaN"),
+]  # fmt: skip
+
+
+def test_what_is_refused(mlflow: Any, rows: pd.DataFrame) -> None:
+    with mlflow.start_run():
+        for changed, error, said in REFUSED:
+            given = {"model_type": "ranker", "evaluators": "ltr_harness", "targets": "label", **with_config()}
+            given |= {"predictions": None if "model" in changed else "score"}
+            columns = {name: changed[name] for name in ("score", "label", "qid") if name in changed}
+            data = rows.drop(columns="score") if "model" in changed else rows.assign(**columns)
+            given |= {name: value for name, value in changed.items() if name not in (*columns, "rows")}
+            with named_case(said), pytest.raises(error) as refused:
+                mlflow.models.evaluate(data=data.head(changed.get("rows", len(data))), **given)
+            assert said in str(refused.value)
 
 
 def test_the_program_of_the_page(mlflow: Any, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

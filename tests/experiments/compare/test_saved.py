@@ -42,16 +42,21 @@ def system(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> Sys
     return SystemResult(**(facts | changes))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def comparison() -> Comparison:
     return compare(system("old"), system("older", 0.05, seeds=1, deterministic=True), baseline="older")
 
 
+@pytest.fixture(scope="module")
+def saved_bytes(comparison: Comparison) -> bytes:
+    return to_parquet(comparison)
+
+
 @pytest.fixture
-def file(comparison: Comparison, tmp_path: Path) -> Path:
+def file(saved_bytes: bytes, tmp_path: Path) -> Path:
     path = tmp_path / "week1" / FILE
     path.parent.mkdir()
-    path.write_bytes(to_parquet(comparison))
+    path.write_bytes(saved_bytes)
     (path.parent / "report.json").write_text("{}")
     return path
 
