@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import itertools
 import os
+import re
 import shutil
 import time
 import warnings
@@ -36,7 +38,7 @@ def named_case(case: object) -> Iterator[None]:
     """Name the case that fails, in a test of many: each would take longer to set up than to run."""
     try:
         yield
-    except Exception as problem:
+    except (Exception, pytest.fail.Exception) as problem:  # the second where nothing is raised
         problem.add_note(f"in case {case}")
         raise
 
@@ -181,6 +183,21 @@ def _apart_from_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         patch.setattr(os, "fsync", lambda file: None)
         _train_in_this_process()
         yield
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test alone, as pytest's own fixture makes it but for a link to the latest of each name.
+
+    The link takes longer than the folder.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{next(_numbers)}-{name}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @contextmanager
