@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def result(folder: Path, one_core: None) -> ExperimentResult:
-    return run_experiment(CONFIG | {"report": {"formats": ["html", "svg"]}}, runs=folder)
+    return run_experiment(CONFIG | {"report": {"formats": ["html"]}}, runs=folder)
 
 
 def blocks(result: ExperimentResult) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_pages_have_it_and_runs_that_were_moved_still_say_by_what_budget(
 ) -> None:
     page = (result.folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "No trial saw a test query" in page
-    assert (result.folder / "report" / "charts" / "tuning_history.svg").is_file()
+    assert "tuning_history" in page
     assert result.comparison is not None
     assert any("lgb by 8 trials" in note for note in map(str, result.comparison.cautions))
     (result.folder / STUDIES).rename(tmp_path / "gone")
