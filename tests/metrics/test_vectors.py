@@ -12,7 +12,7 @@ import pytest
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
 
-from ..conftest import data_folder
+from ..conftest import named_case
 
 # the file's words in ours
 WORDS = {
@@ -27,13 +27,6 @@ WORDS = {
     },
 }
 NAMES = {"ap": "map", "rr": "mrr"}
-
-
-def vectors() -> list[Any]:
-    folder = data_folder()
-    if folder is None:
-        return [pytest.param(None, id="all")]
-    return [pytest.param(case, id=case["id"]) for case in json.loads((folder / "vectors.json").read_text())]
 
 
 def metric_of(case: dict[str, Any], labels: list[float]) -> Any:
@@ -63,9 +56,13 @@ def metric_of(case: dict[str, Any], labels: list[float]) -> Any:
     return parse_metric(fields)
 
 
-@pytest.mark.parametrize("case", vectors())
-def test_vector(case: dict[str, Any] | None, shared_data: Path) -> None:
-    assert case is not None
+def test_vectors(shared_data: Path) -> None:
+    for case in json.loads((shared_data / "vectors.json").read_text()):
+        with named_case(case["id"]):
+            check(case)
+
+
+def check(case: dict[str, Any]) -> None:
     labels, scores = np.concatenate(case["labels"]), np.concatenate(case["scores"])
     sizes = [len(query) for query in case["labels"]]
     if case.get("expected_error"):
