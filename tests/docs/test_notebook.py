@@ -35,7 +35,9 @@ def with_experiment(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The notebook with a cell at its end that runs an experiment, executed."""
     nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install '.[docs]'")
     nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install '.[docs]'")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert text.count("patience=30") == 2
+    notebook = nbformat.reads(text.replace("patience=30", "patience=5"), as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(EXPERIMENT))
     folder = tmp_path_factory.mktemp("notebook")
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
