@@ -196,8 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
             setattr(sys, name, stream)
     answer_ctrl_c()
-    from ltr_harness._util.cores import let_idle_threads_sleep
-    from ltr_harness.cli.exit_codes import run_command
+    try:
+        from ltr_harness._util.cores import let_idle_threads_sleep
+        from ltr_harness.cli.exit_codes import run_command
+    except KeyboardInterrupt:  # nothing has begun
+        sys.exit(128 + signal.SIGINT)
 
     let_idle_threads_sleep()
     os.environ["OMP_DYNAMIC"] = "false"  # or how busy the machine is would decide on the number of threads

@@ -95,6 +95,22 @@ defect()
 """
 
 
+AT_THE_START = """
+import signal, sys
+from ltr_harness import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "ltr_harness.cli.exit_codes":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC())
+cli.main(["--version"])
+"""
+
+
 class Interrupted:
     def __call__(self, value: object) -> object:
         return value
@@ -124,6 +140,13 @@ def test_ctrl_c_while_modules_are_imported_is_neither_lost_nor_leaves_a_lock(sec
         check=True,
     )
     assert done.stdout == "10 0 0\n"
+
+
+def test_ctrl_c_before_the_command_begins_ends_it_in_silence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_START], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_ctrl_c_where_python_ignores_it_is_answered_a_little_later() -> None:
