@@ -327,9 +327,10 @@ def test_a_module_belongs_to_the_package_that_lists_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As names or, without them, among its files: `metadata.packages_distributions` knows no more."""
-    declared, listed = tmp_path / "first-1.dist-info", tmp_path / "second-2.dist-info"
+    # each in a folder of the path: in which order one folder lists them is the finder's
+    declared, listed = tmp_path / "a" / "first-1.dist-info", tmp_path / "b" / "second-2.dist-info"
     for folder, name in ((declared, "First"), (listed, "Second")):
-        folder.mkdir()
+        folder.mkdir(parents=True)
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
     (declared / "top_level.txt").write_text("one_of_first\nshared_by_both\n")
     (declared / "RECORD").write_text("not_declared.py,,\n")
@@ -341,7 +342,8 @@ def test_a_module_belongs_to_the_package_that_lists_it(
         "data_only/d.txt",
     ]
     (listed / "RECORD").write_text("".join(f"{file},,\n" for file in ["../bin/run", *files]))
-    monkeypatch.syspath_prepend(str(tmp_path))
+    for folder in (listed, declared):
+        monkeypatch.syspath_prepend(str(folder.parent))
     owners = dict.fromkeys(["one_of_first", "shared_by_both.a"], "First")
     owners |= dict.fromkeys(["a_folder.b", "a_file", "compiled"], "Second") | {"numpy.linalg": "numpy"}
     owners |= dict.fromkeys(["not_declared", "data_only", "a", ""])
