@@ -181,7 +181,11 @@ class CtrlC:
     def _ask_again(self) -> None:
         time.sleep(_SECONDS)
         self._waiting = False
-        _thread.interrupt_main()
+        main = threading.main_thread().ident
+        if main is None or sys.platform == "win32":
+            _thread.interrupt_main()
+        else:  # as a signal it also ends a wait, such as that for a worker, which may have begun meanwhile
+            signal.pthread_kill(main, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

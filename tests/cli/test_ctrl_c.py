@@ -95,6 +95,29 @@ defect()
 """
 
 
+BEFORE_A_WAIT = """
+import signal, threading
+from ltr_harness import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+cli.answer_ctrl_c()
+released = threading.Event()
+exec(compile("signal.raise_signal(signal.SIGINT)", cli._IMPORTS, "exec"))
+try:
+    released.wait()
+except KeyboardInterrupt:
+    print("answered")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing ends a wait there")
+def test_ctrl_c_in_an_import_ends_the_wait_that_follows() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEFORE_A_WAIT], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "answered\n"
+
+
 AT_THE_START = """
 import signal, sys
 from ltr_harness import cli
