@@ -14,7 +14,6 @@ import argparse
 import hashlib
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -141,10 +140,10 @@ def run_disturbed(
 def is_unanswered(err: str) -> bool:
     """Return whether stderr has a traceback where Ctrl-C is a message.
 
-    It is one while `run_command` runs; before, also while its module is imported, Python itself answers.
+    It is one from `main` on; before, while the command's first module is imported, Python itself answers.
     """
-    running = re.search(r'exit_codes\.py", line \d+, in (?!<module>)', err)
-    return "internal error" in err or ("Traceback" in err and (running is not None or "distributed" in err))
+    is_running = any(name in err for name in ("in main", "distributed"))
+    return "internal error" in err or ("Traceback" in err and is_running)
 
 
 def main() -> None:

@@ -192,9 +192,9 @@ _numbers = itertools.count()
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the test alone, as pytest's own fixture makes it but for a link to the latest of each name.
 
-    The link takes longer than the folder.
+    The link takes longer than the folder. Sockets lie below it, whose paths have 107 bytes at most.
     """
-    name = re.sub(r"\W", "_", request.node.name)[:30]
+    name = re.sub(r"\W", "_", request.node.name)[:24]
     folder = tmp_path_factory.getbasetemp() / f"{next(_numbers)}-{name}"
     folder.mkdir(mode=0o700)
     return folder
