@@ -179,10 +179,10 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
     own.write_text(SHELF)
     models = dask_config["models"]
     dask_config["models"] = {
-        "random": {"ranker": "random"},
-        "err": {**models["lgbm-across"], "objective": {"metric": "err@10"}},
-        "shelf": {**models["xgb-across"], "objective": {"metric": f"{own}:Shelf"}},
-    }
+        f"{name} {label}": {**models[f"{name}-across"], "objective": {"metric": metric}}
+        for name in ("lgbm", "xgb")
+        for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
+    } | {"random": {"ranker": "random"}}
     del dask_config["compare"]
     dask_config["stopping"]["max_rounds"] = 4
     runs = runs_of(dask_config, tmp_path / "runs", cluster)
@@ -193,8 +193,9 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
         mean, random = (records[one].metrics[metric].mean for one in (model, "random"))
         return mean > random + 0.1
 
-    assert beats_random("err", "err(max_grade=4)@10")
-    assert beats_random("shelf", "ndcg@10")
+    for name in ("lgbm", "xgb"):
+        assert beats_random(f"{name} err", "err(max_grade=4)@10")
+        assert beats_random(f"{name} shelf", "ndcg@10")
 
 
 def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
@@ -203,6 +204,7 @@ def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
     models: dict[str, Any] = {
         "binary": {"ranker": "lightgbm", "relevant": 2},
         "quantile": {"ranker": "lightgbm"},
+        "binary:logistic": {"ranker": "xgboost", "relevant": 2},
         "count:poisson": {"ranker": "xgboost"},
         "reg:absoluteerror": {"ranker": "xgboost"},
     }
