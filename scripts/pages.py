@@ -256,9 +256,8 @@ def findings(
             note(f"{width} {scheme}", *boxes(page, "cut label", CUT))
         page.evaluate(EMPTY_CHARTS)
         if width == min(screens):
-            note(
-                "dark", *inaccessible(page, runOnly=["cat.color"])
-            )  # at one width: they are of the same words
+            # at one width: they are of the same words
+            note("dark", *inaccessible(page, runOnly=["cat.color"]))
         page.emulate_media(color_scheme="light")
         note(f"{width} light", *inaccessible(page))
         page.context.close()

@@ -89,9 +89,8 @@ class _OnlyFilesWithExamples:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(
-        _OnlyFilesWithExamples()
-    )  # a hook of this file would see the tests' folder alone
+    # a hook of this file would see the tests' folder alone
+    config.pluginmanager.register(_OnlyFilesWithExamples())
     # what hypothesis reads of sources and of Unicode takes each process of a new checkout four seconds
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(kept_folder("hypothesis")))
     if "not slow" in config.option.markexpr:

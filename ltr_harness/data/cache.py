@@ -335,9 +335,9 @@ class DataCache:
         if self._folder is None or origin.key is None:
             return CachedSet(make())
         key = _key([origin.key, list(recipe), _code_digest()])
-        return (
-            CachedSet(make(), key) if origin.dataset.features.nbytes < _SMALL else self._stored_set(key, make)
-        )
+        if origin.dataset.features.nbytes < _SMALL:
+            return CachedSet(make(), key)
+        return self._stored_set(key, make)
 
     def cached_value(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
         """Return a small value that follows from content, such as the lints' results; it is cached as JSON."""

@@ -205,6 +205,7 @@ def _recognise(
 
 
 def _rows_of_object(value: Any, source: str, role: Role) -> UncheckedRows:
+    """Return the rows of an object in memory, for which Arrow is loaded."""
     from ltr_harness.data.readers.judgment_objects import rows_of_object
 
     return rows_of_object(value, source, role)
