@@ -293,7 +293,7 @@ def means(results: pa.RecordBatch | pa.Table) -> dict[str, float]:
     """
     names = metrics_in(results)
     values = np.array([numbers_of(results[name], name) for name in names])
-    weights = numbers_of(results[WEIGHT], WEIGHT) if WEIGHT in results.schema.names else np.empty(0)
+    weights = numbers_of(results[WEIGHT], WEIGHT) if WEIGHT in results.schema.names else None
     return dict(zip(names, means_of(values, weights).tolist(), strict=True))
 
 

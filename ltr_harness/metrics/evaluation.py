@@ -95,7 +95,7 @@ class Evaluation(Displayed):
         """Each metric's values, by its canonical name."""
         weights = self.judgments.query_weights
         mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
-        means = means_of(self._per_query, np.empty(0) if weights is None else weights)
+        means = means_of(self._per_query, weights)
         return {
             name: MetricValues(
                 metric,

@@ -15,7 +15,7 @@ from ltr_harness._util.compiled import compiled
 from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import shortened
 from ltr_harness.data.alignment import refuse_unaligned
-from ltr_harness.data.arrays import KeepsArrays, all_numbers, as_column, sealed
+from ltr_harness.data.arrays import Floats, KeepsArrays, all_numbers, as_column, read_only
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import (
     QueryGroups,
@@ -33,7 +33,6 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
-_UNWEIGHTED = sealed(np.empty(0))
 _Order = tuple[Ties, str, bool]
 _ROWS_AT_ONCE = 250_000
 """Of queries that are bound for one evaluation alone: what is computed of so many stays small."""
@@ -62,8 +61,6 @@ class Binding:
         refuse_values(metrics, judgments)
         self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
-        weights = judgments.query_weights
-        self._weights = _UNWEIGHTED if weights is None else weights
         self._bind(threads)
 
     def _row_rankers(self) -> dict[_Order, RowRanker]:
@@ -198,7 +195,7 @@ class Binding:
         Args:
             per_query: float64 (n_metrics, n_queries), NaN where undefined.
         """
-        return means_of(per_query, self._weights)
+        return means_of(per_query, self.judgments.query_weights)
 
 
 class BoundOnce(Binding):
@@ -369,30 +366,59 @@ def without_unlisted(ranking: Ranking) -> Ranking:
     )
 
 
-@compiled
-def means_of(
-    values: NDArray[np.float64],  # (n_metrics, n_queries)
-    weights: NDArray[np.float64],  # (n_queries,), or (0,) where all queries count once
-) -> NDArray[np.float64]:
-    """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along."""
-    means = np.empty(values.shape[0], dtype=np.float64)
-    for metric in range(values.shape[0]):
-        total, rounding_error = 0.0, 0.0
-        weight_total, weight_rounding_error = 0.0, 0.0
-        defined = 0
-        for query in range(values.shape[1]):
-            value = values[metric, query]
-            if value == value:
-                defined += 1
-                if weights.size:
-                    value *= weights[query]
-                    weight_total, weight_rounding_error = _add_compensated(
-                        weight_total, weight_rounding_error, weights[query]
-                    )
-                total, rounding_error = _add_compensated(total, rounding_error, value)
-        weight_sum = weight_total + weight_rounding_error if weights.size else float(defined)
-        means[metric] = (total + rounding_error) / weight_sum if weight_sum > 0.0 else np.nan
+def means_of(values: Floats, weights: Floats | None) -> Floats:
+    """Return means that do not depend on the order of the queries: sums carry their rounding errors along.
+
+    Args:
+        values: (n_metrics, n_queries), NaN where undefined.
+        weights: (n_queries,); None where all queries count once.
+
+    Returns:
+        (n_metrics,), NaN where no query is defined, or none that counts.
+    """
+    means = np.empty(len(values))
+    _write_means(
+        read_only(values), read_only(np.ones(values.shape[1]) if weights is None else weights), means
+    )
     return means
+
+
+_LANES = 16
+"""Sums that are taken side by side, and then added up: each alone would wait for its last term."""
+
+
+@compiled
+def _write_means(values: Floats, weights: Floats, means: Floats) -> None:
+    lanes = np.empty((4, _LANES))
+    totals, rounding_errors, weight_totals, weight_rounding_errors = lanes
+    for metric in range(means.size):
+        lanes[:] = 0.0
+        row = values[metric]  # or the loop below would not become vector instructions
+        for first in range(0, row.size, _LANES):
+            lane_values = row[first : first + _LANES]
+            lane_weights = weights[first : first + _LANES]
+            for lane in range(lane_values.size):
+                value = lane_values[lane]
+                is_defined = value == value
+                weight = lane_weights[lane] if is_defined else 0.0
+                term = weight * value if is_defined else 0.0
+                totals[lane], rounding_errors[lane] = _add_compensated(
+                    totals[lane], rounding_errors[lane], term
+                )
+                weight_totals[lane], weight_rounding_errors[lane] = _add_compensated(
+                    weight_totals[lane], weight_rounding_errors[lane], weight
+                )
+        total, weight = _add_up(totals, rounding_errors), _add_up(weight_totals, weight_rounding_errors)
+        means[metric] = total / weight if weight > 0.0 else np.nan
+
+
+@compiled
+def _add_up(totals: Floats, rounding_errors: Floats) -> float:
+    """Return the sum of all lanes, (lanes,) each."""
+    total = rounding_error = 0.0
+    for lane in range(totals.size):
+        total, rounding_error = _add_compensated(total, rounding_error + rounding_errors[lane], totals[lane])
+    return total + rounding_error
 
 
 @compiled
