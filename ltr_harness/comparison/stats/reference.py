@@ -51,6 +51,7 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
 def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = None) -> Iterator[Floats]:
     """Yield column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws.
 
+    Each block is overwritten by the next: new pages would cost a third as much as the sums.
     `defined` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
     """
     n, m = grid.shape
@@ -61,10 +62,11 @@ def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = No
         groups = _columns_by_rows(defined)
     parts = [(rows, columns, _padded(grid[np.ix_(rows, columns)])) for rows, columns in groups]
     padded_grid = None if parts else _padded(grid)
-    size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
-    for block in _blocks(size, draws):
+    blocks = list(_blocks(min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1)), draws))
+    values = np.empty(m * blocks[0])
+    for block in blocks:
         words = np.ascontiguousarray(generator.random_raw(block * n_words).reshape(block, n_words).T)
-        sums = np.empty((m, block))
+        sums = values[: m * block].reshape(m, block)
         if padded_grid is not None:
             _write_flipped(words, padded_grid, np.arange(m), sums)
         for rows, columns, part in parts:
