@@ -126,7 +126,7 @@ def test_rows_are_those_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "24 of 48 ranked documents are unjudged" in " ".join(shown.err.split())
 
 
-@pytest.mark.usefixtures("files")
+@pytest.mark.usefixtures("files", "empty_pictures")
 def test_command_line_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--qrels", "qrels", "-m", "ndcg@10"]
     assert run_command(cli, ["evaluate", "--run", "new.run", *options, "--json"]) == 0

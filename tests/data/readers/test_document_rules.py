@@ -176,6 +176,7 @@ def test_rankings_under_other_rules_are_not_compared() -> None:
     assert compare({"a": folded, "b": alike}, metrics=["mrr"]).n_queries == 2
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_saved_comparison_keeps_the_rules(tmp_path: Path) -> None:
     """The frozen baseline of a gate is not compared with what was counted otherwise."""
     files: dict[str, Any] = {"gold.json": RELEVANT, "old.json": CHUNKS, "new.json": CHUNKS}

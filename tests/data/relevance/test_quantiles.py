@@ -152,7 +152,6 @@ def test_the_rule_is_the_same_however_it_is_written() -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("without_report")
-@pytest.mark.usefixtures("without_report")
 def test_an_experiment_ranks_returns(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"query_id": np.arange(60).repeat(10), "a": rng.normal(size=600)})
