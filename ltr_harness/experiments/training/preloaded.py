@@ -65,9 +65,12 @@ with suppress(Exception):
 
     load_experiment(EXPERIMENT, check_rankers=False)
     environment()
-    installed_requirements(("ltr-harness", "lightgbm", "xgboost"))
+    for library in ("lightgbm", "xgboost"):
+        installed_requirements(("ltr-harness", library))
     metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
     evaluate([0, 1] * 40, [0.5] * 80, group_sizes=[80], metrics=metrics).headroom()  # a long query of ties
+    # as LightGBM calls it for each array; the first call reads the entry points of all packages
+    importlib.import_module("narwhals.dependencies").is_into_dataframe(None)
 if without_sklearn:
     del sys.modules["sklearn"]  # whoever asks for it from now on gets it
 gc.freeze()  # what is loaded stays: nobody need look through it, and the copies go on sharing its memory

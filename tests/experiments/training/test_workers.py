@@ -86,6 +86,14 @@ def test_what_is_loaded_before_the_fork_is_no_work_for_the_garbage_collector() -
     with new_pool(1, worker_context()) as pool:
         assert pool.submit(gc.isenabled).result(60)
         assert pool.submit(gc.get_freeze_count).result(60) > 100_000
+        assert pool.submit(eval, PREPARED).result(60) == (1, 2)
+
+
+PREPARED = """(
+    len(__import__("ltr_harness.metrics.core.binding", fromlist=["_"])._write_means.machine().signatures),
+    __import__("ltr_harness.experiments.runs.identity", fromlist=["_"]).installed_requirements.cache_info().currsize,
+)"""
+"""The loop of means and the lists of requirements that a new worker has, which each worker would load otherwise."""
 
 
 UNGUARDED = """
