@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,13 +193,10 @@ def trial_outcomes(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
 def of_session(session: int) -> list[int]:
     """The processes of a session that still run."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with suppress(OSError):  # it has ended since
+            if os.getsid(process) == session and b") Z" not in Path(f"/proc/{process}/stat").read_bytes():
+                found.append(process)
     return found
 
 

@@ -110,8 +110,8 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     assert process.returncode == 0, said
 
 
-def _path_and_wish() -> tuple[str, str | None]:
-    return sys.path[0], os.environ.get("PYTHONSAFEPATH")
+PATH_AND_WISH = "__import__('sys').path[0], __import__('os').environ.get('PYTHONSAFEPATH')"
+"""An expression: to find a function of this module, a worker would import it."""
 
 
 @pytest.mark.long
@@ -123,7 +123,7 @@ def test_where_workers_do_not_start_as_copies(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
     worker_context()
     with new_pool(1, multiprocessing.get_context("spawn")) as pool:
-        first, wish = pool.submit(_path_and_wish).result(60)
+        first, wish = pool.submit(eval, PATH_AND_WISH).result(60)
     assert first == sys.path[0]
     assert wish == os.environ.get("PYTHONSAFEPATH")  # what a worker starts itself is its own affair
     assert not (tmp_path / "executed").exists()
@@ -142,5 +142,5 @@ def test_the_wish_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_workers_import_is_what_this_process_imports() -> None:
     with new_pool(1, worker_context()) as pool:
-        first, _ = pool.submit(_path_and_wish).result(60)
+        first, _ = pool.submit(eval, PATH_AND_WISH).result(60)
     assert first == sys.path[0]
