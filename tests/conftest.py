@@ -314,8 +314,9 @@ def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of charts are empty: a process that draws them takes as long as the rest of a small report."""
+    """Files of charts are empty: the process that draws them takes as long as the rest of a small report."""
     monkeypatch.setattr("ltr_harness.report.charts.svg", lambda chart: "")
+    monkeypatch.setattr("ltr_harness.report.chart_engine.warm_up", lambda: None)
 
 
 @pytest.fixture(scope="session")

@@ -222,6 +222,7 @@ def test_one_model_on_each_side() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_workflow_of_the_documentation_runs(ltr: Cli, tmp_path: Path, commands_folder: Path) -> None:
     """Each `run:` step in a shell, as an Action runs it: the last one fails, and leaves what the next steps upload."""
     (text,) = re.findall(

@@ -347,6 +347,7 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_saved_comparisons(ltr: Cli, stored_experiment: Path, tmp_path: Path) -> None:
     _, first, _ = ltr("runs/tiny", "-o", tmp_path / "week1")
     code, again, err = ltr(tmp_path / "week1" / "report.json")
@@ -371,6 +372,7 @@ def test_saved_comparisons(ltr: Cli, stored_experiment: Path, tmp_path: Path) ->
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_kept_model_is_not_taken_for_a_run_of_its_name(ltr: Cli, tmp_path: Path) -> None:
     """The experiment's own report beside its runs: only the runs have scores, configurations, costs."""
     code, _, _ = ltr("runs/tiny/report", "runs/tiny", "-m", "ndcg@3", "-o", tmp_path)

@@ -89,6 +89,7 @@ def test_control_characters_in_converted_data(run: Run, capsys: pytest.CaptureFi
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_predicted_scores(run: Run) -> None:
     Path("e.yaml").write_text(CONFIG)
     run("run", "e.yaml", "--workers", "1")

@@ -215,6 +215,7 @@ def test_a_lost_worker_and_a_failed_trial_are_cautions(capsys: pytest.CaptureFix
     ]
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_monitor_tells_its_report_and_its_exit_code(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

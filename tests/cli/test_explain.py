@@ -144,6 +144,7 @@ def test_unlisted_and_unjudged_rows_of_a_trec_run(ltr: Cli, tmp_path: Path) -> N
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
     config = {
         "name": "tiny",
@@ -170,6 +171,7 @@ def test_a_stored_run(ltr: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_stored_run_keeps_its_document_ids(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5 #docid = x\n0 qid:1 1:0.1 #docid = y\n")
     (tmp_path / "test.txt").write_text("0 qid:7 1:0 #docid = a\n1 qid:7 1:0 #docid = b\n")

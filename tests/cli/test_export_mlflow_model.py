@@ -60,7 +60,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def experiment(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     """An experiment's folder of runs; its test rows are in test.csv beside it."""
     pytest.importorskip("catboost", reason="needs ltr-harness[catboost]")
     folder = tmp_path_factory.mktemp("export")

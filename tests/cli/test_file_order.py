@@ -121,6 +121,7 @@ def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp_path: Path) -> None:
     """The same queries with the same rows, in another order of the file: one score per line means others now."""
     document = {
@@ -146,6 +147,7 @@ def test_a_stored_score_does_not_outlive_another_order_of_the_file(ltr: Cli, tmp
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_a_run_cannot_hold_ids_with_blanks(ltr: Cli, tmp_path: Path) -> None:
     """It would be read back as another query, document, rank and score."""
     document = {

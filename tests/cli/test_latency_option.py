@@ -45,6 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMPARE = ("compare", "first.json", "reranked.json", "--qrels", "qrels.json", "-m", "mrr@5", "--latency")
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_quality_against_latency_in_every_format(folder: Path, ltr: Any) -> None:
     code, said, _ = ltr(*COMPARE, "latency.csv", "-o", "out")
     assert code == 0

@@ -169,6 +169,7 @@ def test_zero_size_groups_are_refused_and_one_row_queries_are_not(ltr: Cli, tmp_
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_different_k_is_refused_with_the_reason(ltr: Cli, tmp_path: Path) -> None:
     text = without_lightgbm(CONFIG)
     write(tmp_path, text)

@@ -78,13 +78,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory, module_without_report: None
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_calls() -> Iterator[None]:
-    """No more calls are timed than one in a hundred needs; who reads the times would want more."""
+    """No more calls are timed than one in a hundred needs; who reads the times would want more.
+
+    Of several models half of their calls are timed however slow the machine is.
+    """
     from ltr_harness.cli.commands import show_trees as trees
     from ltr_harness.experiments.runs.serving_cost import ENOUGH
 
     with pytest.MonkeyPatch.context() as patch:
-        for calls in ("_CALLS", "_CALLS_OF_EACH"):
-            patch.setattr(trees, calls, ENOUGH)
+        patch.setattr(trees, "_CALLS", ENOUGH)
+        patch.setattr(trees, "_CALLS_OF_EACH", 2 * ENOUGH)
         yield
 
 

@@ -74,6 +74,7 @@ def test_home_on_the_command_line(ltr: Cli, arguments: tuple[str, ...], tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_home_in_yaml_and_in_python(ltr: Cli, tmp_path: Path) -> None:
     Path("one.yaml").write_text(YAML.format(root="~/data", train="train.txt", test="~/data/test.txt"))
     [run] = run_experiment("~/../here/one.yaml", runs="~/runs").runs

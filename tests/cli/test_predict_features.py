@@ -11,8 +11,9 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("without_report")]
 
-@pytest.mark.long
+
 def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{query},{label},{query + label},{label}\n" for query in range(6) for label in (1, 0)]
     (tmp_path / "rows.csv").write_text("query_id,label,bm25,user_id\n" + "".join(rows))
@@ -32,7 +33,6 @@ def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
 
 
-@pytest.mark.long
 def test_the_query_column_is_the_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{query},{label},{query + label}\n" for query in range(6) for label in (1, 0)]
     (tmp_path / "rows.csv").write_text("visit,stars,bm25\n" + "".join(rows))

@@ -56,6 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_from_files_to_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ideal = 3 + 1 / np.log2(3) + 1 / 2
     ceiling = (3 + 1 / np.log2(3)) / ideal

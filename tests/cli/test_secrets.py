@@ -226,7 +226,7 @@ def test_a_variable_that_we_read_is_refused(
 
 
 @pytest.fixture(scope="module")
-def finished_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_folder(tmp_path_factory: pytest.TempPathFactory, module_without_report: None) -> Path:
     models = {"chance": {"ranker": "random"}}
     config = {**CONFIG, "models": models, "report": {"formats": ["json"]}}
     return run_experiment(config, runs=tmp_path_factory.mktemp("finished")).folder

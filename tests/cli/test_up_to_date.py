@@ -46,7 +46,7 @@ MODELS: dict[str, Any] = {
 class World:
     """An experiment in a folder of its own, and its `run`."""
 
-    def __init__(self, folder: Path, ltr: Ltr, formats: Sequence[str] = ("json", "md")) -> None:
+    def __init__(self, folder: Path, ltr: Ltr, formats: Sequence[str] = ("json",)) -> None:
         self.folder, self._ltr = folder, ltr
         self.runs = folder / "runs" / "small"
         self.config = folder / "small.yaml"

@@ -285,7 +285,7 @@ class TestNamesOfOtherTools:
     @pytest.mark.long
     def test_the_report_claims_no_definition(self, tmp_path: Path) -> None:
         result = compare({"a": self.frame, "b": self.frame}, metrics=["nDCG@5"])
-        write_report(ReportData(result, [], [], None, "tables"), tmp_path)
+        write_report(ReportData(result, [], [], None, "tables"), tmp_path, ["md", "json"])
         text = (tmp_path / "report.md").read_text()
         assert "Computed elsewhere, by an unknown definition. At K = 5." in text
         assert "2^g" not in text

@@ -150,6 +150,7 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 def test_run_report_compare_and_python_count_together(
     ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

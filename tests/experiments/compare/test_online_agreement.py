@@ -242,6 +242,7 @@ def test_what_cannot_be_used_is_refused(change, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_prints_writes_and_gives_json(
     ltr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world_agreement: OnlineAgreement
 ) -> None:

@@ -91,6 +91,7 @@ def run_of(folder: Path, model: str = "random") -> str:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_pictures")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -265,6 +266,7 @@ def test_saved_comparisons_never_name_files(foreign: Path, finished_folder: Path
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_report")
 def test_an_experiment_of_ones_own_scores_its_models_again_wherever_its_file_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
