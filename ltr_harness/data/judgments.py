@@ -298,7 +298,7 @@ class Judgments(KeepsArrays):
         labels = self._stored_labels[out].astype(np.float64, copy=False)
         missed = MissedDocuments(queries, labels, self.documents_of(out), subtopics)
         groups = QueryGroups.from_counts(self.groups.count(retrieved), self.groups.ids)
-        return replace(self.with_rows(retrieved, groups), missed=missed)
+        return self._with_rows(retrieved, groups, missed=missed)
 
     def with_rows(self, rows: NDArray[Any], groups: QueryGroups) -> Judgments:
         """The given rows in these groups; of neighbours nothing is copied.
@@ -307,6 +307,10 @@ class Judgments(KeepsArrays):
             rows: int64 (n_kept,), or bool (n_rows,), the rows kept.
             groups: of those rows, with the queries of these judgments.
         """
+        return self._with_rows(rows, groups)
+
+    def _with_rows(self, rows: NDArray[Any], groups: QueryGroups, **attributes: Any) -> Judgments:
+        """Return the given rows, as `with_rows` does, with other attributes."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ and self.subtopics is not None else rows
         selection = as_slice(rows)
         return replace(
@@ -316,6 +320,7 @@ class Judgments(KeepsArrays):
             document_ids=None if self.document_ids is None else of_rows(self.document_ids, selection),
             judged=None if self.judged is None else of_rows(self.judged, selection),
             subtopics=None if self.subtopics is None else self.subtopics.take(numbers),
+            **attributes,
         )
 
     @cached_property
@@ -456,8 +461,9 @@ class Judgments(KeepsArrays):
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         groups, rows = self.groups.take(queries)
-        return replace(
-            self.with_rows(rows, groups),
+        return self._with_rows(
+            rows,
+            groups,
             query_weights=None if self.query_weights is None else self.query_weights[queries],
             missed=None if self.missed is None else self.missed.take(queries),
         )

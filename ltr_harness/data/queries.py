@@ -264,9 +264,9 @@ class QueryGroups(KeepsArrays):
         sizes = self.sizes[queries]
         groups = self.from_counts(sizes, self.ids[queries])
         first = self.boundaries[queries] - groups.boundaries[:-1]
-        # of neighbours, all rows are shifted alike
-        shift = first[0] if isinstance(as_slice(queries), slice) else np.repeat(first, sizes)
-        return groups, shift + np.arange(groups.n_rows)
+        if isinstance(as_slice(queries), slice):  # rows of neighbours are neighbours
+            return groups, np.arange(first[0], first[0] + groups.n_rows)
+        return groups, np.repeat(first, sizes) + np.arange(groups.n_rows)
 
     def name(self, query: int) -> str:
         """Return the name of a query in messages: its id in the data."""

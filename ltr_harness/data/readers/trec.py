@@ -47,8 +47,11 @@ class LateJudgments(NarrowJudgments):
     def take(self, queries: NDArray[np.int64]) -> Judgments:
         """Return the judgments of some queries, with labels and names on request too. Shapes: `queries` (n_kept,)."""
         judgments = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
-        selected, rows = judgments.take(queries), self.groups.take(queries)[1]
-        return LateJudgments(**vars(selected), names=partial(select_names, self.names, rows))
+        return LateJudgments(**vars(judgments.take(queries)), names=partial(self._names_of_queries, queries))
+
+    def _names_of_queries(self, queries: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Return the names of rows (n,) of these queries (n_kept,)."""
+        return self.names(self.groups.take(queries)[1][rows])
 
 
 def select_names(names: Namer, subset: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:

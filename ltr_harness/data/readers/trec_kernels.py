@@ -142,20 +142,21 @@ def parse(
                     packed[end + position] = rest[position]
                     position += 1
                 offsets[row + 1] = end + position
+            elif kind == CODED:
+                before, before_end = previous[field, 0], previous[field, 1]  # most rows repeat the name
+                while position < size and before < before_end and rest[position] == data[before]:
+                    position += 1
+                    before += 1
+                if before < before_end or (position < size and _in_token(rest[position])):
+                    while position < size and _in_token(rest[position]):
+                        position += 1
+                    changes[n_changes, 0], changes[n_changes, 1] = field, row
+                    changes[n_changes, 2], changes[n_changes, 3] = first + start, first + position
+                    n_changes += 1
+                    previous[field, 0], previous[field, 1] = first + start, first + position
             else:
                 while position < size and _in_token(rest[position]):
                     position += 1
-                if kind == CODED:
-                    before = previous[field, 0]
-                    same = previous[field, 1] - before == position - start
-                    if same:
-                        for i in range(position - start):
-                            same &= data[before + i] == rest[start + i]
-                    if not same:
-                        changes[n_changes, 0], changes[n_changes, 1] = field, row
-                        changes[n_changes, 2], changes[n_changes, 3] = first + start, first + position
-                        n_changes += 1
-                        previous[field, 0], previous[field, 1] = first + start, first + position
             field += 1
         if field != n_fields and field > 0 and not (more and field > n_fields):
             return AT_WRONG, row, first + begin, lines, n_changes, n_hard
@@ -225,23 +226,35 @@ def widen(
 
 
 _FACTOR, _START = np.uint64(1099511628211), np.uint64(1469598103934665603)  # FNV's
-_BYTE, _HALF = np.uint64(8), np.uint64(32)
+_FOUR, _EIGHT, _HALF = np.uint64(4), np.uint64(8), np.uint64(32)
+
+
+@compiled
+def _four(data: NDArray[np.uint8], position: np.uint64) -> np.uint64:
+    """Return four bytes as one number: machine code reads them at once."""
+    word = np.uint64(data[position])
+    for i in range(1, 4):
+        word |= np.uint64(data[position + np.uint64(i)]) << np.uint64(8 * i)
+    return word
 
 
 @compiled
 def _hash(data: NDArray[np.uint8], start: int, end: int) -> np.int64:
-    """Return FNV's hash, of seven bytes at a time, at least 0; unsigned, as signed overflow is not defined."""
-    token = data[start:end]
-    value, n_in_words = _START, token.size - token.size % 7
-    for i in range(0, n_in_words, 7):
-        word = np.uint64(0)
-        for j in range(7):
-            word = (word << _BYTE) | token[i + j]
+    """Return FNV's hash, of eight bytes at a time, at least 0; unsigned, as signed overflow is not defined."""
+    position, last = np.uint64(start), np.uint64(end)
+    value = (_START ^ (last - position)) * _FACTOR  # so that no letter undoes another size
+    while position + _EIGHT <= last:
+        word = _four(data, position) | (_four(data, position + _FOUR) << _HALF)
         value = (value ^ word) * _FACTOR
         value ^= value >> _HALF
-    word = np.uint64(token.size)
-    for i in range(n_in_words, token.size):
-        word = (word << _BYTE) | token[i]
+        position += _EIGHT
+    word = np.uint64(0)
+    if position + _FOUR <= last:  # the last four bytes may be partly the same
+        word = _four(data, position) | (_four(data, last - _FOUR) << _HALF)
+        position = last
+    while position < last:
+        word = (word << _EIGHT) | data[position]
+        position += np.uint64(1)
     value = (value ^ word) * _FACTOR
     return np.int64((value ^ (value >> _HALF)) >> np.uint64(1))
 

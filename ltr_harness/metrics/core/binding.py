@@ -336,7 +336,7 @@ def checked_scores(
     if not all_numbers(column):
         raise scores_not_numbers(column)
     marked = check_scores(np.where(listed, column, -np.inf), groups)
-    if np.count_nonzero(np.isneginf(marked)) > listed.size - np.count_nonzero(listed):
+    if np.count_nonzero(marked == -np.inf) > listed.size - np.count_nonzero(listed):
         raise DataError(
             "a retrieved document is scored -inf; expected a finite score for every document that is listed"
         )
@@ -359,10 +359,10 @@ def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
 
 def without_unlisted(ranking: Ranking) -> Ranking:
     """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
-    listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
-    keep = np.diff(listed) > 0
+    listed = ranking.scores[ranking.rows] > -np.inf
+    n_listed = np.concatenate(([0], np.cumsum(listed)))
     return replace(
-        ranking, offsets=listed[ranking.offsets], rows=ranking.rows[keep], tie_end=ranking.tie_end[keep]
+        ranking, offsets=n_listed[ranking.offsets], rows=ranking.rows[listed], tie_end=ranking.tie_end[listed]
     )
 
 
