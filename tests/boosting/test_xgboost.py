@@ -423,7 +423,7 @@ def test_prediction_in_each_round_adds_only_the_new_trees(train: Any, valid: Any
     """Scores of one matrix are kept between rounds; without that, round 400 would cost 400 times round 1."""
     import time
 
-    big = type(valid)(np.tile(valid.X, (40, 1)), np.tile(valid.labels, 40), np.tile(valid.sizes, 40))
+    big = type(valid)(np.tile(valid.X, (20, 1)), np.tile(valid.labels, 20), np.tile(valid.sizes, 20))
     held_out = matrix(big)
     seconds: list[float] = []
 

@@ -73,13 +73,13 @@ def small_batches(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 @pytest.mark.long
 @given(st.integers(0, 10_000), st.integers(5, 400), st.integers(1, 90))
 def test_equals_evaluate_to_the_bit(seed: int, rows: int, chunk: int) -> None:
-    table = world(seed, 8)
+    table = world(seed, 5)
     pieces = pa.Table.from_batches(table.to_batches(max_chunksize=chunk))
     with pytest.MonkeyPatch.context() as patch:
         small_batches(patch, rows)
         found = evaluate_stream(pieces, METRICS, ["live", "new"])
     assert_equals_evaluate(found, table)
-    assert (found.n_queries, found.n_rows) == (8, len(table))
+    assert (found.n_queries, found.n_rows) == (5, len(table))
 
 
 WRITERS = {

@@ -377,7 +377,7 @@ RULES: list[OneLabel] = ["majority", "mean", "max", "median"]
 
 @examples(60)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3)), min_size=1, max_size=60),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3)), min_size=1, max_size=30),
     st.sampled_from(RULES),
 )
 def test_several_judgments_become_the_label_that_pandas_gives(
