@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, groupby, pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
     ClusterSums,
     ColumnMoments,
+    SubsetSums,
     UnitCodes,
     moments,
     paired_differences,
@@ -402,20 +403,51 @@ class MeanDifference(NamedTuple):
 
 
 def mean_differences(
-    families: Sequence[Sequence[Contrast]],
-    directions: Mapping[str, bool],
-    method: Method,
-    sampling: Sampling,
+    cells: Sequence[Contrast], directions: Mapping[str, bool], method: Method, sampling: Sampling
 ) -> list[MeanDifference]:
-    """Test all contrasts of all families as `contrast` does, without the numbers beside the verdict."""
-    if not any(families):
+    """Test contrasts as `contrast` does, those of a metric as one family, without the numbers beside the verdict.
+
+    Contrasts of the same queries stand one after the other.
+    """
+    if not cells:
         return []
-    tested = _TestedFamilies.of(families, directions, method, sampling)
-    n = np.count_nonzero(~np.isnan(tested.table.d), axis=0).tolist()
+    sides = seed_means(cells)
+    n_queries = sides[0].model.size
+    all_units = np.arange(n_queries) if sampling.units is None else np.unique(sampling.units)
+    means, n, subsets, places = [], [], [], []
+    for start, stop in _runs_of_queries(cells):
+        queries = cells[start].queries
+        rows = np.arange(n_queries) if queries is None else np.flatnonzero(queries)
+        design = sampling.take(rows)
+        d = np.stack([side.differences[rows] for side in sides[start:stop]], axis=1)
+        if design.weights is not None:
+            d[design.weights == 0] = np.nan
+        undefined = np.isnan(d)
+        n += np.count_nonzero(~undefined, axis=0).tolist()
+        columns = [values[rows] for side in sides[start:stop] for values in (side.model, side.other)]
+        values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(columns, axis=1))
+        means += design.means(values).reshape(-1, 2).tolist()
+        subsets.append(design.contributions(d))
+        if design.units is not None:
+            rows = np.searchsorted(all_units, np.unique(design.units))
+        places.append(rows)
+    sample = SubsetSums(tuple(subsets), tuple(places), all_units.size)
+    metrics = np.array([cell.metric for cell in cells])
+    families = [np.flatnonzero(metrics == metric) for metric in dict.fromkeys(metrics.tolist())]
+    tested = _TestedFamilies.of(cells, sample, families, directions, method, sampling)
     return [
-        MeanDifference(n[j], *tested.table.means[j], difference)
-        for j, difference in enumerate(tested.differences)
+        MeanDifference(n_of_cell, model_mean, other_mean, difference)
+        for n_of_cell, (model_mean, other_mean), difference in zip(n, means, tested.differences, strict=True)
     ]
+
+
+def _runs_of_queries(cells: Sequence[Contrast]) -> Iterator[tuple[int, int]]:
+    """Yield where contrasts of the same queries start and stop."""
+    start = 0
+    for _, run in groupby(cells, key=lambda cell: id(cell.queries)):
+        stop = start + len(list(run))
+        yield start, stop
+        start = stop
 
 
 def contrast(
@@ -427,8 +459,10 @@ def contrast(
     """Test all contrasts of all families, one after the other: every verdict about two models comes from here."""
     if not any(families):
         return DisplayedRecords()
-    tested = _TestedFamilies.of(families, directions, method, sampling)
-    table, components, seeds = tested.table, tested.components, tested.seeds
+    table = _DifferenceTable.of([cell for family in families for cell in family], sampling)
+    columns = _columns_of(families)
+    tested = _TestedFamilies.of(table.cells, table.sample, columns, directions, method, sampling)
+    components, seeds, widths = tested.components, tested.seeds, tested.widths
     trained, results = tested.trained, tested.results
     higher = [directions[cell.metric] for cell in table.cells]
     family_sizes = [len(family) for family in families for _ in family]
@@ -436,8 +470,8 @@ def contrast(
     for j, (cell, difference) in enumerate(zip(table.cells, tested.differences, strict=True)):
         detectable = math.nan
         if not np.isnan(trained.p[j]):
-            level, spread = method.level(family_sizes[j]), table.spread(j, components[j], method)
-            detectable = detectable_difference(spread, table.n_units(j), level, table.widths[j], higher[j])
+            level, spread = method.level(family_sizes[j]), table.spread(j, components[j], method, widths[j])
+            detectable = detectable_difference(spread, table.n_units(j), level, widths[j], higher[j])
             if _is_refuted(detectable, difference, higher[j], method.alpha):
                 detectable = math.nan
         pair = Paired(
@@ -478,7 +512,7 @@ def _columns_of(families: Sequence[Sequence[Contrast]]) -> list[slice]:
 class _TestedFamilies:
     """All contrasts of some families, m columns one after the other, with the results of their tests."""
 
-    table: "_DifferenceTable"
+    widths: Floats  # (m,) how far apart two values of the metric can be
     components: Sequence[VarianceComponents | None]
     seeds: Sequence[MethodDifference | None]
     trained: FamilyResults  # of these trainings alone
@@ -488,48 +522,42 @@ class _TestedFamilies:
     @classmethod
     def of(
         cls,
-        families: Sequence[Sequence[Contrast]],
+        cells: Sequence[Contrast],
+        sample: ClusterSums | SubsetSums,  # of their differences
+        families: Sequence[slice | Ints],  # the columns of each
         directions: Mapping[str, bool],
         method: Method,
         sampling: Sampling,
     ) -> "_TestedFamilies":
-        cells = [cell for family in families for cell in family]
-        table = _DifferenceTable.of(cells, sampling)
+        models = list(dict.fromkeys(cell.model for cell in cells))
+        bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
+        widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
         components = [components_of(cell, sampling) for cell in cells]
-        seeds = [method_difference_of(each, table.sample, j) for j, each in enumerate(components)]
-        columns = _columns_of(families)
-        trained = outcomes(table.sample, method, families=columns, seeds=(), widths=table.widths)
-        results = over_trainings(
-            trained, table.sample, method, families=columns, seeds=seeds, widths=table.widths
-        )
+        seeds = [method_difference_of(each, sample, j) for j, each in enumerate(components)]
+        trained = outcomes(sample, method, families=families, seeds=(), widths=widths)
+        results = over_trainings(trained, sample, method, families=families, seeds=seeds, widths=widths)
         higher = [directions[cell.metric] for cell in cells]
-        differences = differences_of(table.sample.mean, results, higher, method)
-        return cls(table, components, seeds, trained, results, differences)
+        differences = differences_of(sample.mean, results, higher, method)
+        return cls(widths, components, seeds, trained, results, differences)
 
 
 @dataclass(frozen=True, eq=False)
 class _DifferenceTable:
-    """The differences of m contrasts, a column for each, and the numbers that describe them without a test."""
+    """The differences of m contrasts of all queries, a column for each, and the numbers that need no test."""
 
     cells: Sequence[Contrast]
     sampling: Sampling
     d: Floats  # (n_queries, m), NaN where undefined
     sample: ClusterSums
-    widths: Floats  # (m,) how far apart two values of the metric can be
     sides: Sequence[SeedMeans]  # of each contrast
 
     @classmethod
     def of(cls, cells: Sequence[Contrast], sampling: Sampling) -> "_DifferenceTable":
         sides = seed_means(cells)
-        d = np.column_stack(
-            [cell.restrict(side.differences) for cell, side in zip(cells, sides, strict=True)]
-        )
+        d = np.column_stack([side.differences for side in sides])
         if sampling.weights is not None:
             d[sampling.weights == 0] = np.nan
-        models = list(dict.fromkeys(cell.model for cell in cells))
-        bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
-        widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
-        return cls(cells, sampling, d, sampling.contributions(d), widths, sides)
+        return cls(cells, sampling, d, sampling.contributions(d), sides)
 
     @cached_property
     def moments(self) -> ColumnMoments:
@@ -549,10 +577,12 @@ class _DifferenceTable:
         """Return how many queries, or units, have a difference in column j."""
         return int(self.sample.units[j])
 
-    def spread(self, j: int, components: VarianceComponents | None, method: Method) -> Spread | None:
+    def spread(
+        self, j: int, components: VarianceComponents | None, method: Method, width: float
+    ) -> Spread | None:
         """Return what makes the error of column j; None without any spread."""
         column = self.sample.columns(np.array([j]))  # a copy, as a column of a table is slow to read
-        return spread_of(column, int(self.moments.n[j]), components, method, self.widths[j])
+        return spread_of(column, int(self.moments.n[j]), components, method, width)
 
     def description(self, j: int, higher_is_better: bool) -> dict[str, Any]:
         """Return the numbers of column j that no test is needed for, as fields of `Paired`."""
@@ -578,23 +608,11 @@ class _DifferenceTable:
     @cached_property
     def means(self) -> list[tuple[float, float]]:
         """The means of each contrast's two models over the queries that both have."""
-        means = np.empty((len(self.cells), 2))
-        for rows, columns in self._columns_by_queries():
-            sides = [side[rows] for j in columns for side in (self.sides[j].model, self.sides[j].other)]
-            undefined = np.isnan(self.d[np.ix_(rows, columns)])
-            values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(sides, axis=1))
-            means[columns] = self.sampling.take(rows).means(values).reshape(-1, 2)
+        sides = [values for side in self.sides for values in (side.model, side.other)]
+        undefined = np.isnan(self.d)
+        values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(sides, axis=1))
+        means = self.sampling.means(values).reshape(-1, 2)
         return [(model_mean, other_mean) for model_mean, other_mean in means.tolist()]
-
-    def _columns_by_queries(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the columns of the contrasts that have the same queries, with these queries."""
-        groups: dict[int, list[int]] = {}
-        for j, cell in enumerate(self.cells):
-            groups.setdefault(id(cell.queries), []).append(j)
-        for columns in groups.values():
-            queries = self.cells[columns[0]].queries
-            rows = np.arange(len(self.d)) if queries is None else np.flatnonzero(queries)
-            yield rows, np.array(columns)
 
 
 def differences_of(
@@ -622,7 +640,7 @@ def over_seeds(cell: Contrast, sample: ClusterSums, j: int, sampling: Sampling) 
 
 
 def method_difference_of(
-    components: VarianceComponents | None, sample: ClusterSums, j: int
+    components: VarianceComponents | None, sample: ClusterSums | SubsetSums, j: int
 ) -> MethodDifference | None:
     """Return the difference in column j of a sample as one of methods, from the components of its variance."""
     if components is None:

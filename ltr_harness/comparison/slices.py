@@ -62,7 +62,7 @@ def slice_results_at(
 ) -> dict[str, DisplayedRecords[SliceResult]]:
     """Return the results of each metric, a family of its own; as many as memory allows share their flips."""
     rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
-    n_values = comparison.n_queries * len(rivals) * len(comparison.parts)
+    n_values = len(rivals) * sum(int(np.count_nonzero(part.queries)) for part in comparison.parts)
     at_once = max(1, _VALUES_AT_ONCE // max(1, n_values))
     results: dict[str, DisplayedRecords[SliceResult]] = {}
     for start in range(0, len(metrics), at_once):
@@ -75,33 +75,35 @@ def _results_at(
 ) -> dict[str, DisplayedRecords[SliceResult]]:
     """Return the results of metrics that share their flips."""
     baseline = comparison.system(comparison.baseline)
-    cells = [
-        (part, Contrast(model, baseline, metric, part.queries))
+    cells = {
+        (part, metric, model): Contrast(model, baseline, metric, part.queries)
+        for part in comparison.parts
         for metric in metrics
         for model in rivals
-        for part in comparison.parts
-    ]
-    sides = seed_means([cell for _, cell in cells])
+    }
+    sides = dict(zip(cells, seed_means([*cells.values()]), strict=True))
     has_weight = comparison.sampling.of_queries(comparison.n_queries) > 0
-    sizes = [
-        int(np.count_nonzero(part.queries & has_weight & ~np.isnan(means.differences)))
-        for (part, _), means in zip(cells, sides, strict=True)
-    ]
-    families: dict[str, list[Contrast]] = {metric: [] for metric in metrics}
-    for (_, cell), size in zip(cells, sizes, strict=True):
-        if size >= SMALLEST:
-            families[cell.metric].append(cell)
+    sizes = {
+        (part, metric, model): int(np.count_nonzero(part.queries & has_weight & ~np.isnan(means.differences)))
+        for (part, metric, model), means in sides.items()
+    }
+    large = {key: cell for key, cell in cells.items() if sizes[key] >= SMALLEST}
     method = replace(comparison.method, margin=None)
-    tested = iter(
-        mean_differences([*families.values()], comparison.higher_is_better, method, comparison.sampling)
+    differences = mean_differences(
+        [*large.values()], comparison.higher_is_better, method, comparison.sampling
     )
-    results: dict[str, list[SliceResult]] = {metric: [] for metric in metrics}
-    for (part, cell), size, means in zip(cells, sizes, sides, strict=True):
-        if size >= SMALLEST:
-            results[cell.metric].append(_result(part, cell, next(tested)))
-        else:
-            results[cell.metric].append(_untested_result(part, cell, size, means, comparison))
-    return {metric: DisplayedRecords(of_metric) for metric, of_metric in results.items()}
+    tested = dict(zip(large, differences, strict=True))
+
+    def result(part: QuerySlice, metric: str, model: SystemResult) -> SliceResult:
+        key = part, metric, model
+        if key in tested:
+            return _result(part, cells[key], tested[key])
+        return _untested_result(part, cells[key], sizes[key], sides[key], comparison)
+
+    return {
+        metric: DisplayedRecords(result(part, metric, model) for model in rivals for part in comparison.parts)
+        for metric in metrics
+    }
 
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:

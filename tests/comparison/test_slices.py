@@ -13,7 +13,7 @@ from ltr_harness.comparison.query_slices import query_slices
 from ltr_harness.comparison.slices import SMALLEST, slice_results, slice_results_at, with_rare_kinds
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes, rare_kind
-from ltr_harness.comparison.stats.method import Test
+from ltr_harness.comparison.stats.method import TESTS, Test
 
 
 def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:
@@ -117,16 +117,28 @@ def test_the_part_that_differs_is_found_and_the_other_is_not(systems: list[Syste
     assert long.model_mean - long.baseline_mean == pytest.approx(long.difference)
 
 
-def test_intervals_are_those_of_the_whole_family(systems: list[SystemResult]) -> None:
-    comparison = compare(*systems, test="permutation", confidence=0.8, draws=500, seed=3)
+@pytest.mark.parametrize(
+    ("test", "unit"),
+    [*((test, None) for test in TESTS), ("permutation", "user"), ("skew-adjusted", "user"), ("t", "user")],
+)
+def test_results_are_those_of_the_whole_family(
+    systems: list[SystemResult], test: Test, unit: str | None
+) -> None:
+    """Each part's sums are of its own queries; a table of all queries has them in other places, and other rounding."""
+    users = np.random.default_rng(2).integers(0, 60, 200)  # who ask queries of both parts
+    by_user = [
+        dataclasses.replace(one, query_attributes={**one.query_attributes, "user": users}) for one in systems
+    ]
+    comparison = compare(*by_user, test=test, confidence=0.8, draws=500, seed=3, unit=unit)
     d = comparison.query_differences("B")
-    rows = comparison.system("A").query_attributes["rows"]
-    tiny = comparison.system("A").query_attributes["tiny"]
-    family = np.stack([np.where(part, d, np.nan) for part in (rows == 10, rows == 100, tiny == 0)], axis=1)
-    expected = outcomes(ClusterSums.of(family), comparison.method, seeds=(), widths=np.inf)
+    parts = [part.queries for part in comparison.parts if np.count_nonzero(part.queries) >= SMALLEST]
+    family = np.stack([np.where(part, d, np.nan) for part in parts], axis=1)
+    sample = ClusterSums.of(family, comparison.sampling.units)
+    expected = outcomes(sample, comparison.method, seeds=(), widths=1.0)
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
-    assert [one.ci_low for one in results] == expected.low.tolist()
-    assert [one.p for one in results] == expected.p_corrected.tolist()
+    assert [one.ci_low for one in results] == pytest.approx(expected.low.tolist(), rel=1e-9)
+    assert [one.ci_high for one in results] == pytest.approx(expected.high.tolist(), rel=1e-9)
+    assert [one.p for one in results] == pytest.approx(expected.p_corrected.tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("test", ["permutation", "skew-adjusted", "bounded"])
@@ -152,10 +164,15 @@ def test_metrics_that_share_their_flips_have_the_results_of_each_alone(
     found = slice_results_at(names, comparison)
     assert list(found) == names
     for name, results in found.items():
-        np.testing.assert_equal(
-            list(map(dataclasses.astuple, results)),
-            list(map(dataclasses.astuple, slice_results(comparison, name))),
+        alone = slice_results(comparison, name)
+        values, expected = (
+            [value for result in each for value in dataclasses.astuple(result)] for each in (results, alone)
         )
+        for value, wanted in zip(values, expected, strict=True):
+            if isinstance(wanted, float):  # sums of a single column are rounded otherwise
+                assert value == pytest.approx(wanted, rel=1e-12, nan_ok=True)
+            else:
+                assert value == wanted
         assert any(not np.isnan(part.p) for part in results)
 
 

@@ -2,7 +2,7 @@
 n_g values, the mean is sum S_g / sum n_g, and its error comes from r_g = S_g - mean n_g. NaN is left out everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
+from ltr_harness.data.arrays import Array, Ints
 from ltr_harness.data.arrays import Floats as Floats
 
 UnitCodes = NDArray[np.integer]
@@ -284,6 +285,77 @@ class LinearCombination:
 
     def _sum(self, terms: Sequence[Floats], power: int) -> Floats:
         return np.asarray(sum(factor**power * term for factor, term in zip(self.factors, terms, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetSums:
+    """The sums of subsets of some units, of which the means of m columns are made, those of a subset side by side."""
+
+    subsets: tuple[ClusterSums, ...]
+    places: tuple[Ints, ...]  # of each subset's units among all
+    n_units: int  # of all
+
+    def columns(self, which: Ints) -> "SubsetSums":
+        """Some of the columns, in ascending order."""
+        ends = np.cumsum([0, *(subset.squares.size for subset in self.subsets)])
+        columns = np.split(which, np.searchsorted(which, ends[1:-1]))
+        chosen = [number for number, of_subset in enumerate(columns) if of_subset.size]
+        return SubsetSums(
+            tuple(self.subsets[number].columns(columns[number] - ends[number]) for number in chosen),
+            tuple(self.places[number] for number in chosen),
+            self.n_units,
+        )
+
+    @property
+    def parts(self) -> tuple[ClusterSums]:
+        """The sums of all units, as a combination of one sample has them."""
+        sums, counts = np.zeros((2, self.n_units, self.mean.size))
+        start = 0
+        for subset, places in zip(self.subsets, self.places, strict=True):
+            stop = start + subset.squares.size
+            sums[places, start:stop], counts[places, start:stop] = subset.sums, subset.counts
+            start = stop
+        return (ClusterSums(sums, counts, np.concatenate([subset.squares for subset in self.subsets])),)
+
+    @property
+    def n_differing(self) -> int:
+        """The number of units that have a sum other than 0 in any column."""
+        differing = [
+            places[subset.sums.any(axis=1)] for subset, places in zip(self.subsets, self.places, strict=True)
+        ]
+        return np.unique(np.concatenate(differing)).size
+
+    @cached_property
+    def mean(self) -> Floats:
+        """(m,): as of the sums of all units, like the next ones."""
+        return self._joined(lambda subset: subset.mean)
+
+    @cached_property
+    def error(self) -> Floats:
+        return self._joined(lambda subset: subset.error)
+
+    @cached_property
+    def df(self) -> Floats:
+        return self._joined(lambda subset: subset.df)
+
+    @cached_property
+    def df_of_sizes(self) -> Floats:
+        return self._joined(lambda subset: subset.df_of_sizes)
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        return self._joined(lambda subset: subset.units)
+
+    @cached_property
+    def effective_units(self) -> Floats:
+        return self._joined(lambda subset: subset.effective_units)
+
+    @cached_property
+    def largest_counts(self) -> Floats:
+        return self._joined(lambda subset: subset.largest_counts)
+
+    def _joined(self, numbers: Callable[[ClusterSums], Array]) -> Array:
+        return np.concatenate([numbers(subset) for subset in self.subsets])
 
 
 def correlation_within(totals: Floats, squares: float, sizes: Floats) -> float:

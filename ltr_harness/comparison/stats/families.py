@@ -17,6 +17,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
     ClusterSums,
     Floats,
     LinearCombination,
+    SubsetSums,
     student_p,
 )
 from ltr_harness.comparison.stats.method import Method
@@ -57,12 +58,12 @@ class FamilyResults(NamedTuple):
 
 
 def outcomes(
-    estimate: LinearCombination | ClusterSums,  # m columns
+    estimate: LinearCombination | SubsetSums | ClusterSums,  # m columns
     method: Method,
     *,
     seeds: Sequence[MethodDifference | None],  # (m,) what other trainings add to a difference; () for nothing
     widths: Floats | float,  # (m,) how far apart two values of the metric can be, as far as that is known
-    families: Sequence[slice] | None = None,  # which columns are tested together; None: all of them
+    families: Sequence[slice | Ints] | None = None,  # which columns are tested together; None: all of them
 ) -> FamilyResults:
     """Test all differences, family by family.
 
@@ -74,12 +75,12 @@ def outcomes(
 
 def over_trainings(
     trained: FamilyResults,  # what `outcomes` finds without seeds
-    estimate: LinearCombination | ClusterSums,
+    estimate: LinearCombination | SubsetSums | ClusterSums,
     method: Method,
     *,
     seeds: Sequence[MethodDifference | None],
     widths: Floats | float,
-    families: Sequence[slice] | None = None,
+    families: Sequence[slice | Ints] | None = None,
 ) -> FamilyResults:
     """Let the results of trained models hold for other trainings as well; see `outcomes`."""
     if not any(seeds):
@@ -98,7 +99,7 @@ def over_trainings(
 
 
 def _tested_columns(
-    estimate: LinearCombination | ClusterSums, families: Sequence[slice] | None
+    estimate: LinearCombination | SubsetSums | ClusterSums, families: Sequence[slice | Ints] | None
 ) -> Iterator[Ints]:
     """Yield the columns of each family that can be tested."""
     for part in families or (slice(None),):
@@ -109,10 +110,10 @@ def _tested_columns(
 
 
 def _results_of_trained(
-    estimate: LinearCombination | ClusterSums,
+    estimate: LinearCombination | SubsetSums | ClusterSums,
     method: Method,
     widths: Floats | float,
-    families: Sequence[slice] | None,
+    families: Sequence[slice | Ints] | None,
 ) -> FamilyResults:
     """Test all differences of models as they were trained."""
     combination = LinearCombination((estimate,)) if isinstance(estimate, ClusterSums) else estimate
@@ -125,7 +126,7 @@ def _results_of_trained(
 
 
 def _results_of_families(
-    families: Sequence[LinearCombination], method: Method, widths: Sequence[Floats]
+    families: Sequence[LinearCombination | SubsetSums], method: Method, widths: Sequence[Floats]
 ) -> list[FamilyResults]:
     """Test all columns of each as one family, of models as they were trained."""
     if method.test == "bounded":
@@ -146,7 +147,9 @@ FEWEST_EQUIVALENT = 6
 """Units below which nothing is equivalent: two that are equal show nothing of the others."""
 
 
-def _within_possible(results: FamilyResults, estimate: LinearCombination, widths: Floats) -> FamilyResults:
+def _within_possible(
+    results: FamilyResults, estimate: LinearCombination | SubsetSums, widths: Floats
+) -> FamilyResults:
     """End intervals at the largest difference that there can be; few units show no equivalence."""
     low, high = np.maximum(results.low, -widths), np.minimum(results.high, widths)
     has_few_units = (estimate.units < FEWEST_EQUIVALENT) & ~np.isnan(results.p_equivalence)
@@ -266,7 +269,9 @@ def _ends(mean: Floats, error: Floats, skewness: Floats, reach: Floats) -> tuple
         return mean - np.where(error > 0, above * error, 0.0), mean - np.where(error > 0, below * error, 0.0)
 
 
-def _by_draws(estimate: LinearCombination, draws: "_ReferenceDraws", method: Method) -> FamilyResults:
+def _by_draws(
+    estimate: LinearCombination | SubsetSums, draws: "_ReferenceDraws", method: Method
+) -> FamilyResults:
     """Test all columns as one family, by flips or resamples."""
     mean, error, m = estimate.mean, estimate.error, estimate.mean.size
     critical = draws.critical(method.alpha)
@@ -329,7 +334,7 @@ class _ReferenceDraws:
         return max(tail.critical(alpha) for tail in self.tails)
 
 
-def _draws_of(families: Sequence[LinearCombination], method: Method) -> list[_ReferenceDraws]:
+def _draws_of(families: Sequence[LinearCombination | SubsetSums], method: Method) -> list[_ReferenceDraws]:
     """Draw the reference of each family; all have the same flips.
 
     Flips about 0 are exact where no difference is true. Where differences are large they all flip alike, and what is
@@ -338,11 +343,30 @@ def _draws_of(families: Sequence[LinearCombination], method: Method) -> list[_Re
     if method.test == "bootstrap":
         return [_resampled(family.parts[0], method) for family in families]
     adjust = method.test == "skew-adjusted"
-    flips = [reference.Flips(family, adjust_skewness=adjust) for family in families]
-    tails = reference.tails_of_both(flips, families, method.draws, method.seed, adjust_skewness=adjust)
+    flips = [_flips_of(family, adjust_skewness=adjust) for family in families]
+    tails = reference.tails_of_both(flips, method.draws, method.seed, adjust_skewness=adjust)
     return [
-        _ReferenceDraws(drawn.observed, drawn.skewness, family_tails, drawn.smallest_p)
-        for drawn, family_tails in zip(flips, tails, strict=True)
+        _ReferenceDraws(
+            np.concatenate([drawn.observed for drawn in family]),
+            np.concatenate([drawn.skewness for drawn in family]),
+            family_tails,
+            np.concatenate([drawn.smallest_p for drawn in family]),
+        )
+        for family, family_tails in zip(flips, tails, strict=True)
+    ]
+
+
+def _flips_of(family: LinearCombination | SubsetSums, *, adjust_skewness: bool) -> list[reference.Flips]:
+    """Return the flips of a family: those of each subset, unless so few units differ that all patterns are taken."""
+    if isinstance(family, LinearCombination):
+        return [reference.Flips(family, adjust_skewness=adjust_skewness)]
+    if family.n_differing <= reference.EXACT_UP_TO:
+        return [reference.Flips(LinearCombination(family.parts), adjust_skewness=adjust_skewness)]
+    return [
+        reference.Flips(
+            LinearCombination((subset,)), adjust_skewness=adjust_skewness, subset=(places, family.n_units)
+        )
+        for subset, places in zip(family.subsets, family.places, strict=True)
     ]
 
 
@@ -359,7 +383,7 @@ def _lies_within(mean: Floats, margin: float) -> Bools:
 
 
 def _of_equal_values(
-    results: FamilyResults, estimate: LinearCombination, widths: Floats, method: Method
+    results: FamilyResults, estimate: LinearCombination | SubsetSums, widths: Floats, method: Method
 ) -> FamilyResults:
     """Widen the intervals of equal differences by the rule of three; p is the level at which 0 is an end."""
     equal = np.flatnonzero((estimate.error == 0) & np.isfinite(widths))
@@ -415,7 +439,7 @@ def by_t(mean: Floats, error: Floats, df: Floats, method: Method) -> FamilyResul
     return FamilyResults(p, np.minimum(family * p, 1.0), p_equivalence, low, high)
 
 
-def _by_bets(estimate: LinearCombination, ranges: Floats, method: Method) -> FamilyResults:
+def _by_bets(estimate: LinearCombination | SubsetSums, ranges: Floats, method: Method) -> FamilyResults:
     """Test a family of bounded differences by bets, by Bonferroni."""
     family = ranges.size
     level = method.alpha / family

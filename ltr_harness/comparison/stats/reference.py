@@ -48,39 +48,47 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
     return grid, unit
 
 
-def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = None) -> Iterator[Floats]:
-    """Yield column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws.
+class FlippedRows(NamedTuple):
+    """Values in whole units that are flipped, of some rows of all."""
+
+    rows: Ints
+    columns: Ints  # their places among all columns
+    grid: Floats  # (rows, columns)
+
+
+def flipped_sums(parts: Sequence[FlippedRows], n: int, draws: int, seed: int) -> Iterator[Floats]:
+    """Yield column sums under random sign patterns of n rows, one for all columns, in blocks (block, m) of draws.
 
     Each block is overwritten by the next: new pages would cost a third as much as the sums.
-    `defined` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
     """
-    n, m = grid.shape
-    n_words = -(-n // 64)
+    m, n_words = sum(part.columns.size for part in parts), -(-n // 64)
     generator = np.random.PCG64(seed)
-    groups = []
-    if defined is not None and np.count_nonzero(defined) <= _SPARSE * defined.size:
-        groups = _columns_by_rows(defined)
-    parts = [(rows, columns, _padded(grid[np.ix_(rows, columns)])) for rows, columns in groups]
-    padded_grid = None if parts else _padded(grid)
+    padded = [_padded(part.grid) for part in parts]
     blocks = list(_blocks(min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1)), draws))
     values = np.empty(m * blocks[0])
     for block in blocks:
         words = np.ascontiguousarray(generator.random_raw(block * n_words).reshape(block, n_words).T)
         sums = values[: m * block].reshape(m, block)
-        if padded_grid is not None:
-            _write_flipped(words, padded_grid, np.arange(m), sums)
-        for rows, columns, part in parts:
-            part_words = np.zeros((-(-rows.size // 64), block), dtype=np.uint64)
-            _copy_signs(words, rows, part_words)
-            _write_flipped(part_words, part, columns, sums)
+        for part, grid in zip(parts, padded, strict=True):
+            part_words = words
+            if part.rows.size < n:
+                part_words = np.zeros((-(-part.rows.size // 64), block), dtype=np.uint64)
+                _copy_signs(words, part.rows, part_words)
+            _write_flipped(part_words, grid, part.columns, sums)
         yield sums.T
 
 
-def _columns_by_rows(defined: Bools) -> list[tuple[Ints, Ints]]:
-    """Return columns that are defined in the same rows, with these rows."""
+def parts_of_grid(grid: Floats, defined: Bools) -> list[FlippedRows]:
+    """Return the parts of a sparse (n, m) grid, which is 0 where it is not `defined`, or the whole."""
+    if np.count_nonzero(defined) > _SPARSE * defined.size:
+        return [FlippedRows(np.arange(len(grid)), np.arange(grid.shape[1]), grid)]
     first, group_of = distinct_columns(np.packbits(defined, axis=0))
-    groups = (np.flatnonzero(group_of == group) for group in range(first.size))
-    return [(np.flatnonzero(defined[:, columns[0]]), columns) for columns in groups]
+    groups = [np.flatnonzero(group_of == group) for group in range(first.size)]
+    all_rows = [np.flatnonzero(defined[:, columns[0]]) for columns in groups]
+    return [
+        FlippedRows(rows, columns, grid[np.ix_(rows, columns)])
+        for rows, columns in zip(all_rows, groups, strict=True)
+    ]
 
 
 def distinct_columns(matrix: NDArray[Any]) -> tuple[Ints, Ints]:
@@ -225,7 +233,10 @@ class Flips:
         adjust_skewness: bool = True,
         observed: Floats
         | None = None,  # (m,) what stands beside the draws; None: the estimate's own statistics
+        # the places of its units among those of a family, with their number; None where it is the family
+        subset: tuple[Ints, int] | None = None,
     ) -> None:
+        self.estimate, self.subset = estimate, subset
         self._df = estimate.df_of_sizes
         variance = estimate.error**2
         sums = _sums_under_hypothesis(estimate)
@@ -244,7 +255,7 @@ class Flips:
         # what all sign patterns of a column's own units would give: random ones of a larger family can come below it
         self.smallest_p = 2.0 ** (1 - np.maximum(n_differing, 1))
         self._differing = (flipped != 0).any(axis=1)
-        self.exact = int(np.count_nonzero(self._differing)) <= EXACT_UP_TO
+        self.exact = subset is None and int(np.count_nonzero(self._differing)) <= EXACT_UP_TO
         self.about_mean: AboutMean | None = None
         if len(parts) == 1 and not (adjust_skewness or self.exact):
             counts, which = flipped_counts(estimate.parts[0])
@@ -611,21 +622,24 @@ class _Tally:
     """The draws so far, counted where they reach what was observed."""
 
     def __init__(self, drawn: Flips | Resamples) -> None:
-        self._drawn = drawn
-        self._reached: list[Ints] = []  # of each block, (m,)
-        self._largest: list[Floats] = []
+        self.drawn = drawn
+        self.reached: list[Ints] = []  # of each block, (m,)
+        self.largest: list[Floats] = []  # of each draw the largest statistic, block by block
 
     def add(self, block: Floats) -> None:
         """Count the statistics of a block of draws, (m, block)."""
-        self._reached.append(np.count_nonzero(block >= self._drawn.least[:, None], axis=1))
-        self._largest.append(self._drawn.largest(block))
+        self.reached.append(np.count_nonzero(block >= self.drawn.least[:, None], axis=1))
+        self.largest.append(self.drawn.largest(block))
 
-    def tail(self) -> Tail:
-        """Return the tail of all draws."""
-        times, added = _counting(self._drawn)
-        largest = np.sort(np.concatenate(self._largest))
-        p = (times * np.sum(self._reached, axis=0) + added) / (times * largest.size + added)
-        return Tail(p, largest, times, added, self._drawn.is_among_draws)
+
+def _joint_tail(tallies: Sequence[_Tally]) -> Tail:
+    """Return the tail of all columns of all tallies, of the same draws."""
+    drawn = tallies[0].drawn
+    times, added = _counting(drawn)
+    largest = np.sort(np.max([np.concatenate(tally.largest) for tally in tallies], axis=0))
+    reached = np.concatenate([np.sum(tally.reached, axis=0) for tally in tallies])
+    p = (times * reached + added) / (times * largest.size + added)
+    return Tail(p, largest, times, added, drawn.is_among_draws)
 
 
 def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
@@ -633,12 +647,11 @@ def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
     tally = _Tally(drawn)
     for block in drawn.blocks(draws, seed):
         tally.add(block)
-    return tally.tail()
+    return _joint_tail([tally])
 
 
 def tails_of_both(
-    about_0: Sequence[Flips],
-    estimates: Sequence[LinearCombination],
+    families: Sequence[Sequence[Flips]],  # of values about 0; several where each is of a subset of the units
     draws: int,
     seed: int,
     *,
@@ -648,25 +661,32 @@ def tails_of_both(
 
     All families, of the same units, have the same flips.
     """
-    families = []
+    about_0 = [[_Tally(flips) for flips in family] for family in families]
+    about_mean: list[list[_Tally]] = []
     # the second tally where the same sums give both statistics
     drawn: list[tuple[Flips, _Tally, _Tally | None]] = []
-    for flips, estimate in zip(about_0, estimates, strict=True):
-        tally = _Tally(flips)
-        if flips.about_mean is not None:
-            about_mean = _Tally(flips)
-            drawn.append((flips, tally, about_mean))
-        else:
-            centred = Flips(estimate.centred(), adjust_skewness=adjust_skewness, observed=flips.observed)
-            about_mean = _Tally(centred)
-            drawn += [(flips, tally, None), (centred, about_mean, None)]
-        families.append((tally, about_mean))
+    for tallies, family in zip(about_0, families, strict=True):
+        about_mean.append([])
+        for tally, flips in zip(tallies, family, strict=True):
+            if flips.about_mean is not None:
+                second = _Tally(flips)
+                drawn.append((flips, tally, second))
+            else:
+                centred = Flips(
+                    flips.estimate.centred(),
+                    adjust_skewness=adjust_skewness,
+                    observed=flips.observed,
+                    subset=flips.subset,
+                )
+                second = _Tally(centred)
+                drawn += [(flips, tally, None), (centred, second, None)]
+            about_mean[-1].append(second)
     for place, sums in _sums_side_by_side([flips for flips, _, _ in drawn], draws, seed):
         flips, tally, of_same_sums = drawn[place]
         tally.add(flips.statistics(sums))
         if of_same_sums is not None:
             of_same_sums.add(flips.statistics_about_mean(sums))
-    return [(tally.tail(), about_mean.tail()) for tally, about_mean in families]
+    return [*zip(map(_joint_tail, about_0), map(_joint_tail, about_mean), strict=True)]
 
 
 def _sums_side_by_side(drawn: Sequence[Flips], draws: int, seed: int) -> Iterator[tuple[int, Floats]]:
@@ -680,11 +700,31 @@ def _sums_side_by_side(drawn: Sequence[Flips], draws: int, seed: int) -> Iterato
             yield place, flips.sums_of_all_patterns()
     if not at_random:
         return
-    ends = np.cumsum([drawn[place].grid.shape[1] for place in at_random])
-    grid = np.concatenate([drawn[place].grid for place in at_random], axis=1)
-    defined = np.concatenate([drawn[place].defined for place in at_random], axis=1)
-    for sums in flipped_sums(grid, draws, seed, defined):
+    random = [drawn[place] for place in at_random]
+    ends = np.cumsum([flips.grid.shape[1] for flips in random])
+    n, parts = _flipped_rows(random)
+    for sums in flipped_sums(parts, n, draws, seed):
         yield from zip(at_random, np.split(sums.T, ends[:-1]), strict=True)
+
+
+def _flipped_rows(drawn: Sequence[Flips]) -> tuple[int, list[FlippedRows]]:
+    """Return the number of units of all, and what is flipped: columns of the same subset together."""
+    ends = np.cumsum([0, *(flips.grid.shape[1] for flips in drawn)])
+    by_subset: dict[int, list[int]] = {}
+    for place, flips in enumerate(drawn):
+        by_subset.setdefault(0 if flips.subset is None else id(flips.subset[0]), []).append(place)
+    n, parts = 0, []
+    for places in by_subset.values():
+        grid = np.concatenate([drawn[place].grid for place in places], axis=1)
+        columns = np.concatenate([np.arange(ends[place], ends[place + 1]) for place in places])
+        subset = drawn[places[0]].subset
+        if subset is None:
+            n, defined = len(grid), np.concatenate([drawn[place].defined for place in places], axis=1)
+            parts += [part._replace(columns=columns[part.columns]) for part in parts_of_grid(grid, defined)]
+        else:
+            rows, n = subset
+            parts.append(FlippedRows(rows, columns, grid))
+    return n, parts
 
 
 def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:

@@ -10,12 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.comparison.stats.reference import (
+    FlippedRows,
     distinct_columns,
     flipped_sums,
     half_of_flipped_sums,
     on_grid,
+    parts_of_grid,
     uniform_below,
 )
+
+
+def whole(grid: np.ndarray) -> list[FlippedRows]:
+    return [FlippedRows(np.arange(len(grid)), np.arange(grid.shape[1]), grid)]
 
 
 def test_each_resample_takes_whole_words_of_the_stream() -> None:
@@ -33,7 +39,7 @@ def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -
         word >> 8 * byte + place & 1 for word in stream for byte in range(8) for place in range(7, -1, -1)
     ]
     rows = bits[:n], bits[64 * words : 64 * words + n]  # what is left of a row's last word is left over
-    [sums] = flipped_sums(np.eye(n), draws=2, seed=7)
+    [sums] = flipped_sums(whole(np.eye(n)), n, draws=2, seed=7)
     assert sums.tolist() == [[2.0 * bit - 1 for bit in row] for row in rows]
 
 
@@ -50,8 +56,9 @@ def test_slices_have_the_signs_of_the_whole(n: int, m: int, draws: int, parts: i
     part_of, own = rng.integers(0, parts, n), rng.integers(0, parts + 1, m)
     there = part_of[:, None] == own
     grid = np.where(there, rng.integers(-9, 10, (n, m)), 0).astype(float)
-    [whole], [divided] = flipped_sums(grid, draws, seed), flipped_sums(grid, draws, seed, there)
-    np.testing.assert_array_equal(divided, whole)
+    [expected] = flipped_sums(whole(grid), n, draws, seed)
+    [divided] = flipped_sums(parts_of_grid(grid, there), n, draws, seed)
+    np.testing.assert_array_equal(divided, expected)
 
 
 def test_equal_columns_are_of_one_kind() -> None:
@@ -67,7 +74,7 @@ def test_blocks_hold_a_hundred_signs_or_a_single_draw(
     n: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ltr_harness.comparison.stats.reference._BLOCK_SIGNS", 100)
-    assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
+    assert [len(sums) for sums in flipped_sums(whole(np.ones((n, 1))), n, draws=7, seed=0)] == sizes
 
 
 def test_each_column_has_the_finest_grid_whose_sums_are_exact() -> None:
