@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -369,12 +369,19 @@ class _PrintsToStderr:
 _prints_to_stderr = _PrintsToStderr()
 
 
+@lru_cache(maxsize=1)
+def _loaded_libraries(n_modules: int) -> Any:
+    """Find the process's BLAS and OpenMP libraries, which takes milliseconds; others arrive with a new module."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def _threads(limit: int, backend: str) -> Iterator[None]:
     """At most so many threads, one for the sums of BLAS, whose order they change; printed lines go to stderr."""
     from joblib import parallel_config
-    from threadpoolctl import threadpool_limits
 
-    limits = threadpool_limits({"blas": 1, "openmp": limit})
+    limits = _loaded_libraries(len(sys.modules)).limit(limits={"blas": 1, "openmp": limit})
     with limits, parallel_config(backend, n_jobs=limit), _prints_to_stderr:
         yield

@@ -29,7 +29,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.models.ranker import Training, TrainingFacts
-from ltr_harness.models.sklearn import SklearnRanker
+from ltr_harness.models.sklearn import SklearnRanker, _loaded_libraries
 from ltr_harness.testing.ranker_suite import RankerSuite, ranking_data
 
 TAGS = ", __sklearn_tags__" if hasattr(BaseEstimator, "__sklearn_tags__") else ""  # from 1.6 on
@@ -209,6 +209,13 @@ def test_each_kind_of_threads_is_limited(own_file: Path) -> None:
     made = given.fit(Training(train=ranking_data(1), threads=3)).estimator
     assert (made.n_jobs_, made.n_jobs) == (2, 2)
     assert (ranker.threads_matter, given.threads_matter) == (True, False)
+
+
+def test_libraries_are_looked_for_again_where_a_module_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _loaded_libraries(len(sys.modules))
+    assert _loaded_libraries(len(sys.modules)) is found
+    monkeypatch.setitem(sys.modules, "newer", sys)
+    assert _loaded_libraries(len(sys.modules)) is not found
 
 
 def test_threads_count_where_another_library_divides_its_sums_by_them() -> None:
