@@ -1,7 +1,7 @@
 """Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -237,29 +237,29 @@ def column_of(values: NDArray[Any]) -> pa.Array:
     texts = values.tolist()
     if not texts or not all(type(text) is str for text in texts):
         return pa.array(values)
-    column = text_array([texts], len(texts))
+    column = text_array([[texts]], len(texts))
     if column.nbytes > np.iinfo(np.int32).max:  # Arrow divides them
         return pa.array(values)
     return column.cast(pa.string())
 
 
-def text_array(blocks: Iterable[Sequence[str]], n: int) -> Any:
-    """Return `n` texts, in blocks, as Arrow's large texts: joined, in half the time of one after the other.
+def text_array(blocks: Iterable[Sequence[Collection[str]]], n: int) -> Any:
+    """Return `n` texts, in blocks of lists with at least one each, as Arrow's large texts: joined, in half the time.
 
     Raises TypeError: one is no text; UnicodeEncodeError: one is not Unicode.
     """
     letters, offsets, n_before = bytearray(), np.zeros(n + 1, dtype=np.int64), 0
-    for texts in blocks:
-        joined = "\0".join(texts).encode()
+    for lists in blocks:
+        joined, n_texts = "\0".join(map("\0".join, lists)).encode(), sum(map(len, lists))
         nul = np.flatnonzero(np.frombuffer(joined, np.uint8) == 0)
-        if nul.size < len(texts):
+        if nul.size < n_texts:
             ends = len(letters) + nul - np.arange(nul.size)
             letters += joined.translate(None, b"\0")
         else:  # one has a NUL byte itself
-            encoded = [text.encode() for text in texts]
+            encoded = [text.encode() for texts in lists for text in texts]
             ends = len(letters) + np.cumsum(list(map(len, encoded)))[:-1]
             letters += b"".join(encoded)
-        n_before += len(texts)
+        n_before += n_texts
         offsets[n_before - ends.size : n_before] = ends
         offsets[n_before] = len(letters)
     return pa.LargeStringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(letters))

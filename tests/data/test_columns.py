@@ -65,14 +65,14 @@ def test_values_become_the_column_that_arrow_makes(name: str) -> None:
 TEXTS = st.text(st.sampled_from("aä日\0"), max_size=3)
 
 
-@given(st.lists(st.lists(TEXTS, max_size=4), max_size=4))
-def test_texts_in_blocks_are_those_that_arrow_makes(blocks: list[list[str]]) -> None:
-    texts = [text for block in blocks for text in block]
+@given(st.lists(st.lists(st.lists(TEXTS, min_size=1, max_size=3), max_size=3), max_size=4))
+def test_texts_in_blocks_are_those_that_arrow_makes(blocks: list[list[list[str]]]) -> None:
+    texts = [text for block in blocks for lists in block for text in lists]
     found = text_array(blocks, len(texts))
     found.validate(full=True)
     assert found.equals(pa.array(texts, pa.large_string()))
     with pytest.raises(TypeError):
-        text_array([*blocks, ["a", 1]], len(texts) + 2)  # type: ignore[list-item]
+        text_array([*blocks, [["a", 1]]], len(texts) + 2)  # type: ignore[list-item]
 
 
 ROUND_TRIP = """

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -274,15 +273,16 @@ def texts_of_lists(lists: Sequence[Any], source: str) -> Any | None:
 
     Raises DataError: one is not Unicode.
     """
-    has_sets = not {set, frozenset}.isdisjoint(map(type, lists))
+    filled = list(filter(len, lists))
+    has_sets = not {set, frozenset}.isdisjoint(map(type, filled))
 
-    def blocks() -> Iterator[list[str]]:
-        for first in range(0, len(lists), _LISTS_AT_ONCE):
-            block = lists[first : first + _LISTS_AT_ONCE]
-            yield list(chain.from_iterable(map(in_order, block) if has_sets else block))
+    def blocks() -> Iterator[Sequence[Any]]:
+        for first in range(0, len(filled), _LISTS_AT_ONCE):
+            block = filled[first : first + _LISTS_AT_ONCE]
+            yield list(map(in_order, block)) if has_sets else block
 
     try:
-        return pa.chunked_array([text_array(blocks(), sum(map(len, lists)))])
+        return pa.chunked_array([text_array(blocks(), sum(map(len, filled)))])
     except TypeError:
         return None
     except UnicodeEncodeError:
