@@ -21,6 +21,7 @@ from ltr_harness.comparison.stream import Drawn, StreamEvaluation, evaluate_stre
 from ltr_harness.data.columns import hashes_of
 from ltr_harness.data.logs import log
 from ltr_harness.errors import DataError, MetricError, UsageError
+from tests.conftest import named_case
 
 METRICS = ["ndcg@3", "mrr", "err(max_grade=4)@5", "map", "kendall_tau_distance"]
 Ltr = Callable[..., tuple[int, str, str]]
@@ -260,15 +261,17 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refuses(case: str, tmp_path: Path) -> None:
-    given, message = REFUSED[case]
+def test_refuses(tmp_path: Path) -> None:
     table = world()
     table = table.append_column("nan", pa.array([float("nan"), *[0.0] * (len(table) - 1)]))
     pq.write_table(table, tmp_path / "log.parquet")
-    with pytest.raises((UsageError, MetricError)) as caught:
-        evaluate_stream(tmp_path / "log.parquet", **{"metrics": METRICS, "scores": "live", **given})
-    assert message in str(caught.value)
+    for case, (arguments, message) in REFUSED.items():
+        with named_case(case):
+            with pytest.raises((UsageError, MetricError)) as caught:
+                evaluate_stream(
+                    tmp_path / "log.parquet", **{"metrics": METRICS, "scores": "live", **arguments}
+                )
+            assert message in str(caught.value)
 
 
 def test_refuses_a_file_without_rows(tmp_path: Path) -> None:
@@ -543,11 +546,12 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
-    code, _, err = ltr(*command.split())
-    assert code == 2
-    assert COMMANDS[command] in err
+def test_messages(data: pa.Table, ltr: Ltr) -> None:
+    for command, message in COMMANDS.items():
+        with named_case(command):
+            code, _, err = ltr(*command.split())
+            assert code == 2
+            assert message in err
 
 
 def half_width(error: float, freedom: int) -> float:

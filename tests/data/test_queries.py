@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from ltr_harness.data.arrays import as_column
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups, check_scores
 from ltr_harness.errors import DataError
+from tests.conftest import named_case
 
 
 @pytest.mark.long
@@ -99,28 +101,28 @@ def test_judgments_take_everything_along() -> None:
     assert part.judged.tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ([], "group_sizes is empty"),
-        ([1, 0], r"group_sizes\[1\] is 0 \(1 such\).*leave empty queries out"),
-        ([2, -1, -1], r"group_sizes\[1\] is -1 \(2 such\)"),
-        ([1.5], "expected integers, rows per query"),
-        (["a"], "expected integers, rows per query"),
-        # 4 * 2^62 is 2^64, so that in 64 bits they add up to 5
-        (
-            [2**62, 2**62, 2**62, 2**62 + 5],
-            r"group_sizes\[0\] is 4611686018427387904, with which they add up to 4.61e\+18",
-        ),
-        (np.array([3, 2**64 - 1], dtype=np.uint64), r"group_sizes\[1\] is 18446744073709551615"),
-        ([2.0, 1e30], r"group_sizes\[1\] is 1e\+30, with which they add up to 1e\+30"),
-        ([2.0, np.inf], r"group_sizes\[1\] is inf"),
-        ([[1, 2]], r"group_sizes has shape \(1, 2\)"),
-    ],
-)
-def test_sizes_that_are_refused(sizes: list[object], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        QueryGroups.from_sizes(sizes)  # type: ignore[arg-type]
+REFUSED_SIZES = [
+    ([], "group_sizes is empty"),
+    ([1, 0], r"group_sizes\[1\] is 0 \(1 such\).*leave empty queries out"),
+    ([2, -1, -1], r"group_sizes\[1\] is -1 \(2 such\)"),
+    ([1.5], "expected integers, rows per query"),
+    (["a"], "expected integers, rows per query"),
+    # 4 * 2^62 is 2^64, so that in 64 bits they add up to 5
+    (
+        [2**62, 2**62, 2**62, 2**62 + 5],
+        r"group_sizes\[0\] is 4611686018427387904, with which they add up to 4.61e\+18",
+    ),
+    (np.array([3, 2**64 - 1], dtype=np.uint64), r"group_sizes\[1\] is 18446744073709551615"),
+    ([2.0, 1e30], r"group_sizes\[1\] is 1e\+30, with which they add up to 1e\+30"),
+    ([2.0, np.inf], r"group_sizes\[1\] is inf"),
+    ([[1, 2]], r"group_sizes has shape \(1, 2\)"),
+]
+
+
+def test_sizes_that_are_refused() -> None:
+    for sizes, message in REFUSED_SIZES:
+        with named_case(sizes), pytest.raises(DataError, match=message):
+            QueryGroups.from_sizes(sizes)  # type: ignore[arg-type]
 
 
 def test_whole_numbers_may_be_floats() -> None:
@@ -145,35 +147,39 @@ def test_a_column_has_one_dimension() -> None:
         as_column(3, "labels")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("form", [list, tuple, lambda ids: np.array(ids, dtype=object), pd.Series])
-@pytest.mark.parametrize("other", ["a", None, 7])
-def test_one_long_id_takes_no_memory_for_all(form: Any, other: Any) -> None:
+def test_one_long_id_takes_no_memory_for_all() -> None:
     """As wide as the longest, an array of 10,000 ids took 4 * 10,000 * 100,000 bytes."""
-    ids = [other] * 5_000 + ["x" * 100_000] + [other] * 5_000
-    with pytest.raises(DataError, match=r"ids\[5000\] has 100,000 characters; expected at most 1,000"):
-        as_column(form(ids), "ids")
+    forms: list[Any] = [list, tuple, lambda ids: np.array(ids, dtype=object), pd.Series]
+    for form, other in itertools.product(forms, ["a", None, 7]):
+        with named_case((form, other)):
+            ids = [other] * 5_000 + ["x" * 100_000] + [other] * 5_000
+            with pytest.raises(
+                DataError, match=r"ids\[5000\] has 100,000 characters; expected at most 1,000"
+            ):
+                as_column(form(ids), "ids")
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1, 2], "int64"),
-        ([1, True], "int64"),
-        ([True, False], "bool"),
-        ([1.0, 2], "float64"),
-        ([1, 2.5], "float64"),
-        ([1, 2**64], "object"),
-        ([1, None], "object"),
-        ([1.0, "b"], "<U32"),
-        (["a", "bcd"], "<U3"),
-        (["a" * 1000], "<U1000"),
-        ([b"ab"], "|S2"),
-    ],
-)
-def test_a_list_becomes_what_numpy_makes_of_it(values: list[Any], kind: str) -> None:
-    found = as_column(values, "values")
-    assert found.dtype == kind == np.asarray(values).dtype
-    assert found.tolist() == np.asarray(values).tolist()
+KINDS_OF_LISTS = [
+    ([1, 2], "int64"),
+    ([1, True], "int64"),
+    ([True, False], "bool"),
+    ([1.0, 2], "float64"),
+    ([1, 2.5], "float64"),
+    ([1, 2**64], "object"),
+    ([1, None], "object"),
+    ([1.0, "b"], "<U32"),
+    (["a", "bcd"], "<U3"),
+    (["a" * 1000], "<U1000"),
+    ([b"ab"], "|S2"),
+]
+
+
+def test_a_list_becomes_what_numpy_makes_of_it() -> None:
+    for values, kind in KINDS_OF_LISTS:
+        with named_case(values):
+            found = as_column(values, "values")
+            assert found.dtype == kind == np.asarray(values).dtype
+            assert found.tolist() == np.asarray(values).tolist()
 
 
 @pytest.mark.parametrize("labels", [[0, 3, 3, 1], [0.5, 0, 0.5], [300, 0, 7], [2, 2]])
@@ -193,19 +199,21 @@ def test_neighbouring_queries_are_taken_as_any_others(kept: list[int]) -> None:
     assert some.documents_of(np.array([0])).tolist() == ["uvwxyz"[rows[0]]]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("odd", "found"),
-    [
-        (np.zeros(4, dtype=[("a", "f8"), ("b", "U2")]), "rows of several fields"),
-        (pd.Series([1, [2], 3, 4]), r"\[1\] is a list"),
-        (pd.Series([1, 2, np.ones(2), 4]), r"\[2\] is a ndarray"),
-    ],
-)
-@pytest.mark.parametrize("name", ["labels", "scores", "query_ids", "document_ids", "judged", "retrieved"])
-def test_a_row_is_one_value(name: str, odd: Any, found: str) -> None:
-    columns = {"labels": [0, 1, 0, 1], "scores": [1, 2, 3, 4], "query_ids": [1, 1, 2, 2], name: odd}
-    with pytest.raises(DataError, match=f"{name}.*{found}.*; expected one value per row"):
-        evaluate(**columns, metrics=["mrr"])
+NO_SINGLE_VALUES = [
+    (np.zeros(4, dtype=[("a", "f8"), ("b", "U2")]), "rows of several fields"),
+    (pd.Series([1, [2], 3, 4]), r"\[1\] is a list"),
+    (pd.Series([1, 2, np.ones(2), 4]), r"\[2\] is a ndarray"),
+]
+
+COLUMNS = ["labels", "scores", "query_ids", "document_ids", "judged", "retrieved"]
+
+
+def test_a_row_is_one_value() -> None:
+    for (odd, found), name in itertools.product(NO_SINGLE_VALUES, COLUMNS):
+        with named_case((name, found)):
+            columns = {"labels": [0, 1, 0, 1], "scores": [1, 2, 3, 4], "query_ids": [1, 1, 2, 2], name: odd}
+            with pytest.raises(DataError, match=f"{name}.*{found}.*; expected one value per row"):
+                evaluate(**columns, metrics=["mrr"])
 
 
 def test_ids_that_are_missing_in_pandas() -> None:

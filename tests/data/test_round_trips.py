@@ -20,7 +20,7 @@ from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.writers import format_of, subtopic_columns, write_dataset
 from ltr_harness.errors import DataError
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 FILES = {
     "rows.txt": Letor,
@@ -180,17 +180,19 @@ def test_what_has_no_place_is_said(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
+def test_documents_that_nobody_judged(tmp_path: Path) -> None:
     data = from_arrays([[1.0], [2.0]], [1, 0], query_ids=["a", "a"])
     data = replace(data, judgments=replace(data.judgments, judged=np.array([True, False])))
-    said = write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
-    assert (
-        str(said[0]) == "documents that are not judged have the label -1; read it with the option unjudged=-1"
-    )
-    judgments = FILES[file](unjudged=-1).read([file], tmp_path).judgments
-    assert judgments.labels.tolist() == [1, 0]
-    assert judgments.judged.tolist() == [True, False]
+    for file, reader in FILES.items():
+        with named_case(file):
+            said = write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
+            assert (
+                str(said[0])
+                == "documents that are not judged have the label -1; read it with the option unjudged=-1"
+            )
+            judgments = reader(unjudged=-1).read([file], tmp_path).judgments
+            assert judgments.labels.tolist() == [1, 0]
+            assert judgments.judged.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,15 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_any_form_of_column(form: str) -> None:
-    make = FORMS[form]
+def test_any_form_of_column() -> None:
     scores = [0.5, 0.875, 0.125, 0.25, 0.375, 0.125]  # the same in float32
     expected = per_query(scores=scores, group_sizes=[3, 3])
-    found = per_query(labels=make([float(g) for g in LABELS]), scores=make(scores), group_sizes=[3, 3])
-    np.testing.assert_array_equal(found, expected)
+    for form, make in FORMS.items():
+        with named_case(form):
+            found = per_query(
+                labels=make([float(g) for g in LABELS]), scores=make(scores), group_sizes=[3, 3]
+            )
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

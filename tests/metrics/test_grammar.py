@@ -97,36 +97,38 @@ def test_names_that_people_type() -> None:
             assert parse_metric(typed) == parse_metric(meant)
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("kendall", "unknown metric 'kendall'; did you mean 'kendall_tau_distance'?"),
-        ("kendalltau", "unknown metric 'kendalltau'; did you mean 'kendall_tau_distance'?"),
-        ("kendall_tau", "unknown metric 'kendall_tau'; did you mean 'kendall_tau_distance'?"),
-        ("xe_ndcg@10", "xe_ndcg is a training objective, not a metric; did you mean 'ndcg'?"),
-        ("xendcg", "xendcg is a training objective, not a metric; did you mean 'ndcg'?"),
-        ("LambdaMART@5", "LambdaMART is a training objective, not a metric; did you mean 'ndcg'?"),
-        ("lambdarank", "lambdarank is a training objective, not a metric; did you mean 'ndcg'?"),
-        ("rbp(persistence=0.8)", "rbp has no parameter 'persistence'; did you mean 'p'?"),
-        ("err(gmax=4)", "err has no parameter 'gmax'; did you mean 'max_grade'?"),
-        ("map(threshold=2)", "map has no parameter 'threshold'; did you mean 'relevant'?"),
-        ("map(rel=2)", "map has no parameter 'rel'; did you mean 'relevant'?"),
-        ({"metric": "ndcg", "cutoff": 10}, "ndcg has no parameter 'cutoff'; did you mean 'k'?"),
-        ("ndcg(gain=exponentail)", "gain='exponentail'; expected exp, linear, exp_real, or a table"),
-    ],
-)  # fmt: skip
-def test_what_other_names_are_answered_with(typed: Any, said: str) -> None:
-    with pytest.raises(MetricError) as caught:
-        parse_metric(typed)
-    assert str(caught.value).startswith(said)
+OTHER_NAMES = [
+    ("kendall", "unknown metric 'kendall'; did you mean 'kendall_tau_distance'?"),
+    ("kendalltau", "unknown metric 'kendalltau'; did you mean 'kendall_tau_distance'?"),
+    ("kendall_tau", "unknown metric 'kendall_tau'; did you mean 'kendall_tau_distance'?"),
+    ("xe_ndcg@10", "xe_ndcg is a training objective, not a metric; did you mean 'ndcg'?"),
+    ("xendcg", "xendcg is a training objective, not a metric; did you mean 'ndcg'?"),
+    ("LambdaMART@5", "LambdaMART is a training objective, not a metric; did you mean 'ndcg'?"),
+    ("lambdarank", "lambdarank is a training objective, not a metric; did you mean 'ndcg'?"),
+    ("rbp(persistence=0.8)", "rbp has no parameter 'persistence'; did you mean 'p'?"),
+    ("err(gmax=4)", "err has no parameter 'gmax'; did you mean 'max_grade'?"),
+    ("map(threshold=2)", "map has no parameter 'threshold'; did you mean 'relevant'?"),
+    ("map(rel=2)", "map has no parameter 'rel'; did you mean 'relevant'?"),
+    ({"metric": "ndcg", "cutoff": 10}, "ndcg has no parameter 'cutoff'; did you mean 'k'?"),
+    ("ndcg(gain=exponentail)", "gain='exponentail'; expected exp, linear, exp_real, or a table"),
+]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind.takes_cutoff])
-def test_the_cutoff_may_be_positional(kind: type[Metric]) -> None:
-    needed = {"p": 0.8} if "rbp" in kind.name else {}
-    assert kind(10, **needed) == kind(k=10, **needed)
-    with pytest.raises(TypeError):
-        kind(10, "expected")
+def test_what_other_names_are_answered_with() -> None:
+    for typed, said in OTHER_NAMES:
+        with named_case(typed):
+            with pytest.raises(MetricError) as caught:
+                parse_metric(typed)
+            assert str(caught.value).startswith(said)
+
+
+def test_the_cutoff_may_be_positional() -> None:
+    for kind in (kind for kind in CLASSES if kind.takes_cutoff):
+        with named_case(kind.name):
+            needed = {"p": 0.8} if "rbp" in kind.name else {}
+            assert kind(10, **needed) == kind(k=10, **needed)
+            with pytest.raises(TypeError):
+                kind(10, "expected")
 
 
 def test_a_positional_cutoff_is_checked_like_any_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import itertools
 import lzma
 import random
 import struct
@@ -25,7 +26,7 @@ from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers import text_files as files
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import Caution, DataError
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 
 def read_texts(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
@@ -403,13 +404,14 @@ def test_a_mistyped_index_within_a_row_has_its_place(tmp_path: Path) -> None:
         read_texts(tmp_path, f"{rows}0 qid:1 1:1 999999999:1 3:1\n" + "0 qid:1 1:1\n" * 300)
 
 
-@pytest.mark.parametrize(
-    "end", ["\n", " \r\n", "\t\n", " # docid = G:7 33:1\n", "#x\n", "\n\n \n# 1:1 77:2\n"]
-)
-@pytest.mark.parametrize("qid", ["", "qid:12 "])
-def test_a_glance_sees_what_a_survey_does_where_indices_ascend(end: str, qid: str) -> None:
+ENDS_OF_ROWS = ["\n", " \r\n", "\t\n", " # docid = G:7 33:1\n", "#x\n", "\n\n \n# 1:1 77:2\n"]
+
+
+def test_a_glance_sees_what_a_survey_does_where_indices_ascend() -> None:
     widths = (0, 1, 2, 5, 8, 9, 10, 30)  # rows shorter and longer than a vector
-    rows = ["\t2 " + qid + " ".join(f"{3 * i + 2}:-{i}.5" for i in range(width)) for width in widths]
-    for text in ("".join(row + end for row in rows), end.join(rows), end + rows[5]):
-        data = np.frombuffer(text.encode(), dtype=np.uint8)
-        assert kernels.survey(data, False) == kernels.survey(data, True)
+    for end, qid in itertools.product(ENDS_OF_ROWS, ["", "qid:12 "]):
+        with named_case((end, qid)):
+            rows = ["\t2 " + qid + " ".join(f"{3 * i + 2}:-{i}.5" for i in range(width)) for width in widths]
+            for text in ("".join(row + end for row in rows), end.join(rows), end + rows[5]):
+                data = np.frombuffer(text.encode(), dtype=np.uint8)
+                assert kernels.survey(data, False) == kernels.survey(data, True)

@@ -11,6 +11,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.rows import check_alignment, with_columns
 from ltr_harness.errors import Caution, DataError
+from tests.conftest import named_case
 
 ROWS = "1 1:0.5\n0 2:1\n2 1:0.25\n"
 
@@ -184,14 +185,16 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_broken_companions(tmp_path: Path, case: str) -> None:
-    files, message = BROKEN[case]
-    for name, text in ({"a": ROWS} | files).items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(DataError) as caught:
-        LightGbm().read(["a"], tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path}/{message}"), str(caught.value)
+def test_broken_companions(tmp_path: Path) -> None:
+    for case, (files, message) in BROKEN.items():
+        folder = tmp_path / case
+        folder.mkdir()
+        for name, text in ({"a": ROWS} | files).items():
+            (folder / name).write_text(text)
+        with named_case(case):
+            with pytest.raises(DataError) as caught:
+                LightGbm().read(["a"], folder)
+            assert str(caught.value).startswith(f"{folder}/{message}"), str(caught.value)
 
 
 def test_files_that_do_not_match(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tracemalloc
 from collections.abc import Callable
@@ -215,17 +216,18 @@ def test_a_sparse_matrix_has_0_where_nothing_is_stored() -> None:
         from_arrays(csr_matrix(dense + 1j), [1, 0, 2], group_sizes=[2, 1])
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
-@pytest.mark.parametrize("kind", [bool, np.int64, np.float32, np.float64])
-def test_every_form_of_a_sparse_matrix_has_the_values_of_the_array(form: str, kind: type) -> None:
-    dense = np.array([[0, 1, 3], [2**24 + 1, 0, 0], [0, 0, 0]]).astype(kind)
+def test_every_form_of_a_sparse_matrix_has_the_values_of_the_array() -> None:
     labels, retrieved = [1, 0, 2], [1, 0, 1]
-    sparse = csr_matrix(dense).asformat(form)
-    for given in ({}, {"retrieved": retrieved}):
-        one, other = (from_arrays(each, labels, group_sizes=[3], **given) for each in (sparse, dense))
-        np.testing.assert_array_equal(one.features, other.features)
-    with pytest.raises(DataError, match="2 values of retrieved for 3 rows of features"):
-        from_arrays(sparse, labels, group_sizes=[3], retrieved=[1, 0])
+    forms, kinds = ("csr", "csc", "coo", "lil", "dok", "bsr"), (bool, np.int64, np.float32, np.float64)
+    for form, kind in itertools.product(forms, kinds):
+        with named_case((form, kind)):
+            dense = np.array([[0, 1, 3], [2**24 + 1, 0, 0], [0, 0, 0]]).astype(kind)
+            sparse = csr_matrix(dense).asformat(form)
+            for given in ({}, {"retrieved": retrieved}):
+                one, other = (from_arrays(each, labels, group_sizes=[3], **given) for each in (sparse, dense))
+                np.testing.assert_array_equal(one.features, other.features)
+            with pytest.raises(DataError, match="2 values of retrieved for 3 rows of features"):
+                from_arrays(sparse, labels, group_sizes=[3], retrieved=[1, 0])
 
 
 def test_a_sparse_matrix_adds_up_what_is_stored_twice_and_stays_as_it_is() -> None:

@@ -31,7 +31,7 @@ from ltr_harness.experiments.training.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.evaluation import evaluate
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 # Query 8, in the middle, has no candidate.
 ROWS = """\
@@ -219,50 +219,51 @@ def test_missed_documents_that_nobody_judged_count_nowhere(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            ("a,1,", "a,2,"),
-            r"a\.csv:2: column 'found' contains '2'; expected 0 or 1 \(or false and true\): whether the document was "
-            "a candidate",
-        ),
-        (
-            ("b,0,", "b,,"),
-            r"a\.csv:3: column 'found' is empty; expected 0 or 1",
-        ),
-        (
-            ("e,true,", "e,maybe,"),
-            r"a\.csv:6: column 'found' contains 'maybe'",
-        ),
-        (("0.5", "half"), r"a\.csv:2: column 'bm25' contains 'half'; expected a number"),
-        (("0.5", "inf"), r"a\.csv:2: column 'bm25' contains inf; expected a finite number"),
-        (("-1,x", "-inf,x"), r"a\.csv:7: column 'bm25' contains -inf; expected a finite number"),
-        (("7,2,", "7,two,"), r"a\.csv:3: column 'label' contains 'two'; expected a number"),
-        (("7,2,", "7,,"), r"a\.csv:3: column 'label' is empty; expected a finite label"),
-        (("a,1,1", "a,1,"), r"a\.csv:2: column 'w' is empty; expected a weight >= 0"),
-        (("b,0,,", "b,0,-1,"), r"a\.csv:3: column 'w' contains -1\.0; expected a weight >= 0"),
-        (("b,0,,,", "b,0,,-1,"), r"a\.csv:3: column 'pos' contains -1\.0; expected an integer >= 0"),
-        (
-            ("d,0,6", "d,0,"),
-            r"a\.csv:5: query '8' has no candidate, and this missed document no weight; expected a weight >= 0",
-        ),
-        (("mon,0\n8", "sun,0\n8"), r"a\.csv:3: attribute 'day' is sun here and mon in the first row"),
-        (
-            ("b,0", "a,0"),
-            r"a\.csv:3: document 'a' of query '7' is missed here and a candidate at a\.csv:2 \(1 such row in 1 of 3 "
-            r"queries\); expected one row for each document of a query",
-        ),
-        (
-            ("d,0", "c,0"),
-            r"a\.csv:5: document 'c' of query '8' is missed here and missed at a\.csv:4",
-        ),
-    ],
-)
-def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    assert ROWS.count(change[0]) == 1
-    found = message_of(tmp_path, ROWS.replace(*change)).replace(f"{tmp_path}/", "")
-    assert re.search(message, found), found
+BAD_CHANGES = [
+    (
+        ("a,1,", "a,2,"),
+        r"a\.csv:2: column 'found' contains '2'; expected 0 or 1 \(or false and true\): whether the document was "
+        "a candidate",
+    ),
+    (
+        ("b,0,", "b,,"),
+        r"a\.csv:3: column 'found' is empty; expected 0 or 1",
+    ),
+    (
+        ("e,true,", "e,maybe,"),
+        r"a\.csv:6: column 'found' contains 'maybe'",
+    ),
+    (("0.5", "half"), r"a\.csv:2: column 'bm25' contains 'half'; expected a number"),
+    (("0.5", "inf"), r"a\.csv:2: column 'bm25' contains inf; expected a finite number"),
+    (("-1,x", "-inf,x"), r"a\.csv:7: column 'bm25' contains -inf; expected a finite number"),
+    (("7,2,", "7,two,"), r"a\.csv:3: column 'label' contains 'two'; expected a number"),
+    (("7,2,", "7,,"), r"a\.csv:3: column 'label' is empty; expected a finite label"),
+    (("a,1,1", "a,1,"), r"a\.csv:2: column 'w' is empty; expected a weight >= 0"),
+    (("b,0,,", "b,0,-1,"), r"a\.csv:3: column 'w' contains -1\.0; expected a weight >= 0"),
+    (("b,0,,,", "b,0,,-1,"), r"a\.csv:3: column 'pos' contains -1\.0; expected an integer >= 0"),
+    (
+        ("d,0,6", "d,0,"),
+        r"a\.csv:5: query '8' has no candidate, and this missed document no weight; expected a weight >= 0",
+    ),
+    (("mon,0\n8", "sun,0\n8"), r"a\.csv:3: attribute 'day' is sun here and mon in the first row"),
+    (
+        ("b,0", "a,0"),
+        r"a\.csv:3: document 'a' of query '7' is missed here and a candidate at a\.csv:2 \(1 such row in 1 of 3 "
+        r"queries\); expected one row for each document of a query",
+    ),
+    (
+        ("d,0", "c,0"),
+        r"a\.csv:5: document 'c' of query '8' is missed here and missed at a\.csv:4",
+    ),
+]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    for change, message in BAD_CHANGES:
+        with named_case(change):
+            assert ROWS.count(change[0]) == 1
+            found = message_of(tmp_path, ROWS.replace(*change)).replace(f"{tmp_path}/", "")
+            assert re.search(message, found), found
 
 
 def test_all_missed_or_no_such_column(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import DataError
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -135,22 +136,20 @@ def with_column(name: str, cells: list[object], *, queries: bool) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "cells"),
-    [
-        ("", [0, 1, 2, 3, 4]),  # pandas' index
-        ("index", [1, 2, 3, 4, 5]),
-        ("model", ["lgbm"] * 5),
-        ("bm25", [0.5, 1.25, 0.75, 2.5, 3.0]),
-        ("rank", [1, 2, 3, 1, 2]),
-        ("comment", ["new", "", "", "", "old"]),
-    ],
-)
-@pytest.mark.parametrize("queries", [True, False])
-def test_columns_that_name_nothing_are_no_reason_to_refuse(
-    tmp_path: Path, name: str, cells: list[object], queries: bool
-) -> None:
-    assert read_score_rows(tmp_path, with_column(name, cells, queries=queries)) == SCORES
+NAMELESS_COLUMNS = [
+    ("", [0, 1, 2, 3, 4]),  # pandas' index
+    ("index", [1, 2, 3, 4, 5]),
+    ("model", ["lgbm"] * 5),
+    ("bm25", [0.5, 1.25, 0.75, 2.5, 3.0]),
+    ("rank", [1, 2, 3, 1, 2]),
+    ("comment", ["new", "", "", "", "old"]),
+]
+
+
+def test_columns_that_name_nothing_are_no_reason_to_refuse(tmp_path: Path) -> None:
+    for (name, cells), queries in itertools.product(NAMELESS_COLUMNS, [True, False]):
+        with named_case((name, queries)):
+            assert read_score_rows(tmp_path, with_column(name, cells, queries=queries)) == SCORES
 
 
 def test_within_queries_a_column_names_rows_only_if_it_tells_them_apart(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 Write = Callable[..., Path]
 
@@ -191,63 +191,65 @@ def test_very_many_names_keep_their_numbers(write: Write) -> None:
 # --- what is refused ---
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "file: the file is empty"),
-        (
-            "\n# nothing\n",
-            "file: has only blank lines and comments; expected lines `query Q0 document rank score tag`",
-        ),
-        (
-            "1 Q0 a 1 2 t\n1 Q0 b 2 1\n",
-            "file:2: the line has 5 fields; expected `query Q0 document rank score tag`",
-        ),
-        ("\n1\n", "file:2: the line has 1 field; "),
-        ("1 Q0 a 1 x t\n", "file:1: the score is 'x'; expected a number"),
-        ("1 Q0 a 1 nan t\n", "file:1: the score is 'nan'; expected a number"),
-        ("1 Q0 a 1 1_0 t\n", "file:1: the score is '1_0'"),
-        ("1 Q0 a 1 0x1p3 t\n", "file:1: the score is '0x1p3'"),
-        ("1 Q0 a 1 1,5 t\n", "file:1: the score is '1,5'"),
-        (
-            "1 Q0 a 1 2 t\n# x\n2 Q0 a 1 2 t\n1 Q0 a 2 1 t\n",
-            "file:4: document 'a' is listed for query '1' on line 1 already; expected each document once per query",
-        ),
-        (f"1 Q0 {'a' * 1001} 1 2 t\n", "file:1: the document is 1,001 bytes long; expected at most 1,000"),
-        (b"PAR1....", "file: is a Parquet file"),
-        (b"\xff\xfe1\0", "file: is UTF-16 text"),
-        (gzip.compress(b"1 Q0 a 1 2 t\n" * 99, mtime=0)[:40], "file: the gzip file ends too early"),
-    ],
-)
-def test_broken_runs_are_refused_with_file_and_line(write: Write, text: str | bytes, said: str) -> None:
-    with pytest.raises(DataError) as error:
-        read_run(write(text))
-    assert said in str(error.value)
+BROKEN_RUNS = [
+    ("", "file: the file is empty"),
+    (
+        "\n# nothing\n",
+        "file: has only blank lines and comments; expected lines `query Q0 document rank score tag`",
+    ),
+    (
+        "1 Q0 a 1 2 t\n1 Q0 b 2 1\n",
+        "file:2: the line has 5 fields; expected `query Q0 document rank score tag`",
+    ),
+    ("\n1\n", "file:2: the line has 1 field; "),
+    ("1 Q0 a 1 x t\n", "file:1: the score is 'x'; expected a number"),
+    ("1 Q0 a 1 nan t\n", "file:1: the score is 'nan'; expected a number"),
+    ("1 Q0 a 1 1_0 t\n", "file:1: the score is '1_0'"),
+    ("1 Q0 a 1 0x1p3 t\n", "file:1: the score is '0x1p3'"),
+    ("1 Q0 a 1 1,5 t\n", "file:1: the score is '1,5'"),
+    (
+        "1 Q0 a 1 2 t\n# x\n2 Q0 a 1 2 t\n1 Q0 a 2 1 t\n",
+        "file:4: document 'a' is listed for query '1' on line 1 already; expected each document once per query",
+    ),
+    (f"1 Q0 {'a' * 1001} 1 2 t\n", "file:1: the document is 1,001 bytes long; expected at most 1,000"),
+    (b"PAR1....", "file: is a Parquet file"),
+    (b"\xff\xfe1\0", "file: is UTF-16 text"),
+    (gzip.compress(b"1 Q0 a 1 2 t\n" * 99, mtime=0)[:40], "file: the gzip file ends too early"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("1 0 a\n", "file:1: the line has 3 fields; expected `query iteration document grade`"),
-        (
-            "1 0 a 1\n1 0 b 9223372036854775808\n",
-            "file:2: the grade is '9223372036854775808'; expected an integer",
-        ),
-        ("1 0 a 9007199254740993\n", "file:1: the grade is '9007199254740993'"),
-        ("1 0 b 1\n1 0 c -1e300\n", "file:2: the grade is '-1e300'; expected an integer"),
-        ("1 0 a 1 x\n", "file:1: the line has 5 fields"),
-        ("1 0 a one\n", "file:1: the grade is 'one'; expected an integer"),
-        ("1 0 a 0.5\n", "file:1: the grade is '0.5'; expected an integer"),
-        ("1 0 a inf\n", "file:1: the grade is 'inf'"),
-        ("1 0 a nan\n", "file:1: the grade is 'nan'"),
-        ("1 0 a 1\n1 0 a\0 1\n", "file:2: the document is 'a\\x00'; expected text without NUL bytes"),
-        ("1 0 a 1\n1 0 b 0\n1 0 a 1\n", "file:3: document 'a' is judged for query '1' on line 1 already"),
-    ],
-)
-def test_broken_qrels_are_refused_with_file_and_line(write: Write, text: str, said: str) -> None:
-    with pytest.raises(DataError) as error:
-        read_qrels(write(text))
-    assert said in str(error.value)
+def test_broken_runs_are_refused_with_file_and_line(write: Write) -> None:
+    for text, said in BROKEN_RUNS:
+        with named_case(said):
+            with pytest.raises(DataError) as error:
+                read_run(write(text))
+            assert said in str(error.value)
+
+
+BROKEN_QRELS = [
+    ("1 0 a\n", "file:1: the line has 3 fields; expected `query iteration document grade`"),
+    (
+        "1 0 a 1\n1 0 b 9223372036854775808\n",
+        "file:2: the grade is '9223372036854775808'; expected an integer",
+    ),
+    ("1 0 a 9007199254740993\n", "file:1: the grade is '9007199254740993'"),
+    ("1 0 b 1\n1 0 c -1e300\n", "file:2: the grade is '-1e300'; expected an integer"),
+    ("1 0 a 1 x\n", "file:1: the line has 5 fields"),
+    ("1 0 a one\n", "file:1: the grade is 'one'; expected an integer"),
+    ("1 0 a 0.5\n", "file:1: the grade is '0.5'; expected an integer"),
+    ("1 0 a inf\n", "file:1: the grade is 'inf'"),
+    ("1 0 a nan\n", "file:1: the grade is 'nan'"),
+    ("1 0 a 1\n1 0 a\0 1\n", "file:2: the document is 'a\\x00'; expected text without NUL bytes"),
+    ("1 0 a 1\n1 0 b 0\n1 0 a 1\n", "file:3: document 'a' is judged for query '1' on line 1 already"),
+]
+
+
+def test_broken_qrels_are_refused_with_file_and_line(write: Write) -> None:
+    for text, said in BROKEN_QRELS:
+        with named_case(said):
+            with pytest.raises(DataError) as error:
+                read_qrels(write(text))
+            assert said in str(error.value)
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_lines(write: Write) -> None:

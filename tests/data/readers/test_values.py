@@ -25,7 +25,7 @@ from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.metrics.evaluation import evaluate_bound
-from tests.conftest import reports_left_out
+from tests.conftest import named_case, reports_left_out
 
 LARGEST = float(np.finfo(np.float32).max)
 LABELS = [2, -1, 0, -1, -1]
@@ -150,22 +150,24 @@ def test_words_are_grades(tmp_path: Path, file: str) -> None:
     assert len(caught.value.problems) == 1
 
 
-@pytest.mark.parametrize("file", READERS)
-@pytest.mark.parametrize(
-    "grades",
-    [
-        {"0-1.9": 0, "2-3.9": 1, "4 - 5": 2},
-        {"<2": 0, "2-<4": 1, ">=4": 2},
-        {"bins": [2, 4]},
-        {"-1-1.9": 0, "2": 1, "3.1": 1, ">=4": 2},
-    ],
-)
-def test_ranges_of_labels_are_grades(tmp_path: Path, file: str, grades: dict[str, Any]) -> None:
+RANGES = [
+    {"0-1.9": 0, "2-3.9": 1, "4 - 5": 2},
+    {"<2": 0, "2-<4": 1, ">=4": 2},
+    {"bins": [2, 4]},
+    {"-1-1.9": 0, "2": 1, "3.1": 1, ">=4": 2},
+]
+
+
+def test_ranges_of_labels_are_grades(tmp_path: Path) -> None:
     write_formats(tmp_path, ["5", "4", "3", "2", "1"], [0, 1.9, 2, 3.1, 4])
-    data = read_file(tmp_path, file, grades=grades)
-    assert data.labels.tolist() == [0, 0, 1, 1, 2]
-    with pytest.raises(DataError, match=r"1\.9.*; expected one of 0-1, 2-4, as `grades` maps them"):
-        read_file(tmp_path, file, grades={"0-1": 0, "2-4": 1})
+    for file in READERS:
+        for grades in RANGES:
+            with named_case((file, grades)):
+                data = read_file(tmp_path, file, grades=grades)
+                assert data.labels.tolist() == [0, 0, 1, 1, 2]
+        refusal = r"1\.9.*; expected one of 0-1, 2-4, as `grades` maps them"
+        with named_case(file), pytest.raises(DataError, match=refusal):
+            read_file(tmp_path, file, grades={"0-1": 0, "2-4": 1})
 
 
 def test_bins_say_what_they_are(tmp_path: Path) -> None:

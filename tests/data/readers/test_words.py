@@ -1,5 +1,6 @@
 """Words where numbers should be: true and false are 1 and 0, others are refused with the line that cures."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
 from ltr_harness.metrics.evaluation import evaluate
+from tests.conftest import named_case
 
 QUERIES = [1, 1, 2, 2]
 TRUTHS = [True, False, False, True]
@@ -95,23 +97,21 @@ def test_known_scales_are_proposed_in_their_order(tmp_path: Path, door: str) -> 
     assert data.labels.tolist() == [3, 2, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("words", "cure"),
-    [
-        (["good", "excellent", "bad", "fair"], "`grades: {bad: 0, fair: 1, good: 2, excellent: 3}`"),
-        (["Not-Relevant", "relevant", "relevant", "relevant"], '`grades: {"Not-Relevant": 0, relevant: 1}`'),
-        (["yes", "no", "no", "yes"], '`grades: {"no": 0, "yes": 1}`'),
-        (["b", "c", "a", "a"], "worst first, and number them from 0 with `grades:`: a, b, c"),
-        (["good", "b", "bad", "a"], "worst first, and number them from 0 with `grades:`: a, b, bad, good"),
-    ],
-)
-@pytest.mark.parametrize("door", DOORS)
-def test_order_is_proposed_only_where_it_is_known(
-    tmp_path: Path, door: str, words: list[str], cure: str
-) -> None:
-    with pytest.raises(DataError) as error:
-        from_door(door, frame_of(words, 1), tmp_path)
-    assert cure in str(error.value)
+CURES = [
+    (["good", "excellent", "bad", "fair"], "`grades: {bad: 0, fair: 1, good: 2, excellent: 3}`"),
+    (["Not-Relevant", "relevant", "relevant", "relevant"], '`grades: {"Not-Relevant": 0, relevant: 1}`'),
+    (["yes", "no", "no", "yes"], '`grades: {"no": 0, "yes": 1}`'),
+    (["b", "c", "a", "a"], "worst first, and number them from 0 with `grades:`: a, b, c"),
+    (["good", "b", "bad", "a"], "worst first, and number them from 0 with `grades:`: a, b, bad, good"),
+]
+
+
+def test_order_is_proposed_only_where_it_is_known(tmp_path: Path) -> None:
+    for (words, cure), door in itertools.product(CURES, DOORS):
+        with named_case((door, words)):
+            with pytest.raises(DataError) as error:
+                from_door(door, frame_of(words, 1), tmp_path)
+            assert cure in str(error.value)
 
 
 def test_cures_by_the_role_of_the_column(tmp_path: Path) -> None:
