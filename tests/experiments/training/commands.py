@@ -69,7 +69,7 @@ class Command:
         until = time.monotonic() + 120
         while not ready() and self.process.is_alive():
             assert time.monotonic() < until, self.stderr
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def send(self, number: int, *, to_all: bool = False) -> None:
         """A signal to the command, or to all processes of its session."""
@@ -83,7 +83,7 @@ class Command:
         with suppress(ProcessLookupError):
             while time.monotonic() < until:
                 self.send(0, to_all=True)
-                time.sleep(0.005)
+                time.sleep(0.01)
         return self.process.exitcode, self.out.read_text(encoding="utf-8"), self.stderr
 
 

@@ -157,6 +157,8 @@ def test_every_command(
         for data_set in ("first", "second"):
             comparison = compare(f"{data_set}/a.csv", f"{data_set}/b.csv")
             Path(data_set, FILE).write_bytes(to_parquet(comparison))
+    # `doctor` draws one, in another process
+    monkeypatch.setattr("ltr_harness.report.chart_engine.draw", lambda *chart: "")
     run = next(run for run in trained_experiment.runs if run.record.model == "lgbm")
     meant = {"RUN": run.path, "QUERY": run.per_query["query_id"].iloc[0]}
     arguments = [meant.get(argument, argument) for argument in COMMANDS[name].split()]
