@@ -48,26 +48,26 @@ def cautions(table: pd.DataFrame, **options: Any) -> list[Caution]:
 SHOWN = np.tile(np.arange(1, N_ROWS + 1), N_QUERIES)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rank_shown", "srp_position", "slot", "list_position", "result_rank", "shownRank", "display position",
-        "position_shown", "item-rank", "original_rank", "serp_pos", "page_slot", "impression_rank", "ordinal",
-    ],
-)  # fmt: skip
+RANKS = [
+    "rank_shown", "srp_position", "slot", "list_position", "result_rank", "shownRank", "display position",
+    "position_shown", "item-rank", "original_rank", "serp_pos", "page_slot", "impression_rank", "ordinal",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("whole_list", [True, False])
-def test_a_rank_that_users_saw_is_a_caution(name: str, whole_list: bool) -> None:
+def test_ranks_that_users_saw_are_a_caution(whole_list: bool) -> None:
     shown = SHOWN if whole_list else SHOWN + (SHOWN > 2)  # by its name where the list has gaps
-    [caution] = cautions(frame(**{name: shown}))
+    table = frame(**dict.fromkeys(RANKS, shown))
+    [caution] = cautions(table)
     assert (caution.kind, caution.severity) == ("position-feature", "warning")
     said = (
-        "counts the rows of most queries from 1 or 0 on" if whole_list else "is named like a place in a list"
+        "count the rows of most queries from 1 or 0 on" if whole_list else "are named like a place in a list"
     )
-    assert said in caution.text
+    assert f"14 features ({', '.join(RANKS[:5])}, …) {said}" in caution.text
     assert "leaks if it is the list that users saw" in caution.cure
     assert "fine if it is a first stage's rank" in caution.cure
     assert "`features: [bm25, price]`" in caution.cure
-    assert cautions(frame(**{name: shown}), features=["bm25", "price", name]) == []
+    assert cautions(table, features=["bm25", "price", *RANKS]) == []
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -121,42 +121,43 @@ def test_ids_and_times_are_a_caution(name: str, values: Any, said: str) -> None:
     assert (caution.kind, caution.severity) == ("id-feature", "warning")
     assert said in caution.text
     assert "`features: [bm25, price]`" in caution.cure
-    assert cautions(frame(**{name: values}), features=["bm25", "price", name]) == []
 
 
 def test_all_of_a_kind_are_one_caution() -> None:
-    [caution] = cautions(frame(week=OF_QUERY % 40, row_number=ROWS, date=20230101 + OF_QUERY % 28))
+    table = frame(week=OF_QUERY % 40, row_number=ROWS, date=20230101 + OF_QUERY % 28)
+    [caution] = cautions(table)
     assert caution.text == (
         "feature row_number looks like row or document numbers: whole, nearly all unique, and in an uninformative "
         "order; feature date looks like dates or times; feature week is named like the number of a user, a document, "
         "a row or a day"
     )
+    named = ["bm25", "price", "week", "row_number", "date"]
+    assert cautions(table, features=named) == []
 
 
 def _draws(make: Callable[[np.random.Generator], Any]) -> Any:
     return make(np.random.default_rng(3))
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("n_results", _draws(lambda draws: np.repeat(draws.integers(0, 10_000, N_QUERIES), N_ROWS))),
-        ("query_words", OF_QUERY % 6),
-        ("hour", OF_QUERY % 24),
-        ("n_reviews", _draws(lambda draws: draws.lognormal(6, 1.5, ROWS.size).astype(int))),
-        ("price_cents", _draws(lambda draws: draws.lognormal(8, 1, ROWS.size).astype(int))),
-        ("n_orders_30_days", _draws(lambda draws: draws.poisson(3, ROWS.size))),
-        ("sales_rank", _draws(lambda draws: draws.lognormal(9, 2, ROWS.size).astype(int))),
-        ("page_rank", ROWS % 11),
-        ("is_first_position", SHOWN == 1),
-        ("rank_score", _draws(lambda draws: draws.normal(size=ROWS.size))),
-        ("year", 1990 + ROWS % 30),
-        ("customer_rating", _draws(lambda draws: draws.integers(1, 6, ROWS.size))),
-        ("color_code_match", ROWS % 2),
-    ],
-)
-def test_numbers_that_are_features_raise_nothing(name: str, values: Any) -> None:
-    assert cautions(frame(**{name: values})) == []
+FEATURES = {
+    "n_results": _draws(lambda draws: np.repeat(draws.integers(0, 10_000, N_QUERIES), N_ROWS)),
+    "query_words": OF_QUERY % 6,
+    "hour": OF_QUERY % 24,
+    "n_reviews": _draws(lambda draws: draws.lognormal(6, 1.5, ROWS.size).astype(int)),
+    "price_cents": _draws(lambda draws: draws.lognormal(8, 1, ROWS.size).astype(int)),
+    "n_orders_30_days": _draws(lambda draws: draws.poisson(3, ROWS.size)),
+    "sales_rank": _draws(lambda draws: draws.lognormal(9, 2, ROWS.size).astype(int)),
+    "page_rank": ROWS % 11,
+    "is_first_position": SHOWN == 1,
+    "rank_score": _draws(lambda draws: draws.normal(size=ROWS.size)),
+    "year": 1990 + ROWS % 30,
+    "customer_rating": _draws(lambda draws: draws.integers(1, 6, ROWS.size)),
+    "color_code_match": ROWS % 2,
+}
+
+
+def test_numbers_that_are_features_raise_nothing() -> None:
+    assert cautions(frame(**FEATURES)) == []
 
 
 def test_facts_by_hand() -> None:
