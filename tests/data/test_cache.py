@@ -7,10 +7,9 @@ import json
 import logging
 import os
 import shutil
-import subprocess
-import sys
 import time
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.training.pool import worker_context
 
 TEXT = "1 qid:1 1:0.5 2:1 # docid = A\n0 qid:1 1:0.25 2:NULL # docid = B\n2 qid:7 1:3 2:4 # docid = C\n"
 
@@ -402,24 +402,21 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --- processes -----------------------------------------------------------------------------------------------
 
 PROGRAM = """
-import os, sys, time
-from pathlib import Path
+import os, time
 from ltr_harness.data import cache as kept
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.letor import Letor
-data, shared, alone = map(Path, sys.argv[1:])
 Letor().read(["a.txt"], data)  # what reading loads is loaded once, and all begin together
 others = []
 while len(others) < 2 and 0 not in others:
     others.append(os.fork())
 found = DataCache(shared).read(Letor(), ["a.txt"], data)
-os.write(1, f"{found.fingerprints.dataset}\\n".encode())  # in one piece beside the others'
+written.send(found.fingerprints.dataset)  # in one piece beside the others'
 if 0 in others:
     os._exit(0)
-if any([os.waitpid(other, 0)[1] for other in others]):
-    sys.exit(1)
+assert not any([os.waitpid(other, 0)[1] for other in others])
 kept.Fingerprints.of(found.dataset)
-def hang(*_): print("half", flush=True); time.sleep(60)
+def hang(*_): written.send("half"); time.sleep(60)
 kept._attributes_fingerprint = hang
 DataCache(alone).read(Letor(), ["a.txt"], data)
 """
@@ -430,15 +427,17 @@ def test_several_at_once_agree_and_a_killed_writer_leaves_nothing_that_is_believ
     data: Path, tmp_path: Path
 ) -> None:
     shared, cache = tmp_path / "shared", tmp_path / "cache"
-    command = [sys.executable, "-c", PROGRAM, str(data), str(shared), str(cache)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        said = [process.stdout.readline() for _ in range(4)]
-        process.kill()
-        assert process.stderr.read() == ""
+    context = worker_context()
+    said, written = context.Pipe(duplex=False)
+    names = {"data": data, "shared": shared, "alone": cache, "written": written}
+    process: BaseProcess = context.Process(target=exec, args=(PROGRAM, names))
+    process.start()
+    written.close()  # so that `recv` ends where the process does
     read = fingerprint_dataset(Letor().read(["a.txt"], data))
-    assert said == [f"{read}\n"] * 3 + ["half\n"]
+    assert [said.recv() for _ in range(4)] == [*[read] * 3, "half"]
+    process.kill()
+    process.join()
+    said.close()
     entry(shared)
     (left,) = (cache / "sets").iterdir()
     assert (left / "features.npy").exists()
