@@ -254,23 +254,23 @@ def test_labels_outside_the_scale_are_refused(metric: str, labels: Any, message:
         gradients(metric, labels, [0.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        ({"metric": "bpref"}, "bpref cannot be an objective: it does not define its change"),
-        ({"metric": "rbp_residual(p=0.5)"}, "cannot be an objective"),
-        ({"metric": "ndcg", "truncation_level": 0}, "truncation_level=0; expected an integer >= 1"),
-        ({"metric": "ndcg", "truncation_level": 2.5}, "truncation_level=2.5; expected an integer >= 1"),
-        ({"metric": "ndcg", "sigma": 0.0}, "sigma=0.0; expected a number above 0"),
-        ({"metric": "ndcg", "sigma": float("nan")}, "sigma=nan"),
-        ({"metric": "ndcg", "weighting": "loss3"}, "weighting='loss3'; expected swap or ndcg_loss2"),
-        ({"metric": "mrr", "weighting": "ndcg_loss2++"}, "expected dcg or ndcg"),
-        ({"metric": "ndcg(discount=1_0.5)@2", "weighting": "ndcg_loss2++"}, "with discount log2 or letor"),
-    ],
-)
-def test_objectives_that_cannot_be_are_refused(chosen: dict[str, Any], message: str) -> None:
-    with pytest.raises(MetricError, match=message):
-        MetricObjective(**{**chosen, "metric": parse_metric(chosen["metric"])})
+REFUSED_OBJECTIVES = [
+    ({"metric": "bpref"}, "bpref cannot be an objective: it does not define its change"),
+    ({"metric": "rbp_residual(p=0.5)"}, "cannot be an objective"),
+    ({"metric": "ndcg", "truncation_level": 0}, "truncation_level=0; expected an integer >= 1"),
+    ({"metric": "ndcg", "truncation_level": 2.5}, "truncation_level=2.5; expected an integer >= 1"),
+    ({"metric": "ndcg", "sigma": 0.0}, "sigma=0.0; expected a number above 0"),
+    ({"metric": "ndcg", "sigma": float("nan")}, "sigma=nan"),
+    ({"metric": "ndcg", "weighting": "loss3"}, "weighting='loss3'; expected swap or ndcg_loss2"),
+    ({"metric": "mrr", "weighting": "ndcg_loss2++"}, "expected dcg or ndcg"),
+    ({"metric": "ndcg(discount=1_0.5)@2", "weighting": "ndcg_loss2++"}, "with discount log2 or letor"),
+]
+
+
+def test_objectives_that_cannot_be_are_refused() -> None:
+    for chosen, message in REFUSED_OBJECTIVES:
+        with named_case(message), pytest.raises(MetricError, match=message):
+            MetricObjective(**{**chosen, "metric": parse_metric(chosen["metric"])})
 
 
 def test_a_divisor_that_changes_with_the_ranking_is_refused() -> None:

@@ -23,6 +23,7 @@ from ltr_harness.data.readers.rows import with_columns
 from ltr_harness.data.readers.text_files import VARIABLE
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.inspection import data_card
+from tests.conftest import named_case
 
 
 def array(n_rows: int = 40, n_features: int = 12) -> NDArray[np.float32]:
@@ -50,14 +51,15 @@ ROWS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rows", ROWS, ids=str)
-def test_rows_are_those_of_the_array_and_stay_sparse(rows: Any) -> None:
+def test_rows_are_those_of_the_array_and_stay_sparse() -> None:
     dense = array()
-    part = SparseFeatures.of_array(dense)[rows]
-    assert isinstance(part, SparseFeatures)
-    assert part.shape == dense[rows].shape
-    np.testing.assert_array_equal(part, dense[rows])
-    assert not any(each.flags.writeable for each in (part.values, part.columns, part.starts))
+    for rows in ROWS:
+        with named_case(rows):
+            part = SparseFeatures.of_array(dense)[rows]
+            assert isinstance(part, SparseFeatures)
+            assert part.shape == dense[rows].shape
+            np.testing.assert_array_equal(part, dense[rows])
+            assert not any(each.flags.writeable for each in (part.values, part.columns, part.starts))
 
 
 def test_cells_and_columns_are_arrays() -> None:

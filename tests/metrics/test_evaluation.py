@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from typing import Any
@@ -536,10 +537,12 @@ def test_what_a_mask_hides_is_no_value() -> None:
     np.testing.assert_array_equal(per_query(scores=whole, query_ids=IDS), per_query(query_ids=IDS))
 
 
-@pytest.mark.parametrize("name", ["labels", "scores", "query_weights"])
-@pytest.mark.parametrize("kind", [complex, str, "timedelta64[s]"])
-def test_only_real_numbers_are_numbers(name: str, kind: Any) -> None:
-    given = {"labels": LABELS, "scores": np.arange(6), "query_weights": [1, 2]}
-    given[name] = np.array(given[name]).astype(kind)
-    with pytest.raises(DataError, match=f"{name} are not numbers"):
-        evaluate(**given, query_ids=IDS, metrics=["mrr"])
+def test_only_real_numbers_are_numbers() -> None:
+    for name, kind in itertools.product(
+        ["labels", "scores", "query_weights"], [complex, str, "timedelta64[s]"]
+    ):
+        with named_case((name, kind)):
+            given = {"labels": LABELS, "scores": np.arange(6), "query_weights": [1, 2]}
+            given[name] = np.array(given[name]).astype(kind)
+            with pytest.raises(DataError, match=f"{name} are not numbers"):
+                evaluate(**given, query_ids=IDS, metrics=["mrr"])

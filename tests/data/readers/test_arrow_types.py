@@ -25,6 +25,7 @@ from ltr_harness.data.computable import computable, computable_column
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
+from tests.conftest import named_case
 
 ROWS: dict[str, list[Any]] = {
     "query_id": ["a", "b", "a", "b", "c", "c"],
@@ -249,23 +250,23 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_what_arrow_computes_with_has_the_same_values(kind: str) -> None:
-    column = COLUMNS[kind]
-    for part in (
-        column,
-        column.slice(1, 3),
-        column.slice(0, 0),
-        pa.chunked_array([column.slice(0, 2), column.slice(2)]),
-    ):
-        found = computable_column(part)
-        assert found.to_pylist() == part.to_pylist()
-        found.validate(full=True)
-        taken = found.take(pa.array(range(len(found))[::-1], pa.int64()))
-        assert taken.to_pylist() == part.to_pylist()[::-1]
-        table = computable(pa.table({"column": part}))
-        assert table["column"].to_pylist() == part.to_pylist()
-        assert computable(table) is table
+def test_what_arrow_computes_with_has_the_same_values() -> None:
+    for kind, column in COLUMNS.items():
+        with named_case(kind):
+            for part in (
+                column,
+                column.slice(1, 3),
+                column.slice(0, 0),
+                pa.chunked_array([column.slice(0, 2), column.slice(2)]),
+            ):
+                found = computable_column(part)
+                assert found.to_pylist() == part.to_pylist()
+                found.validate(full=True)
+                taken = found.take(pa.array(range(len(found))[::-1], pa.int64()))
+                assert taken.to_pylist() == part.to_pylist()[::-1]
+                table = computable(pa.table({"column": part}))
+                assert table["column"].to_pylist() == part.to_pylist()
+                assert computable(table) is table
 
 
 @pytest.mark.parametrize(("n", "codes"), [(127, pa.int8()), (128, pa.int8()), (256, pa.uint8())])

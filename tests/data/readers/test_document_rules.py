@@ -16,7 +16,7 @@ from ltr_harness import compare, evaluate_runs
 from ltr_harness.cli import cli
 from ltr_harness.data.readers import document_rules
 from ltr_harness.errors import DataError, NotComparableError, UsageError
-from tests.conftest import examples
+from tests.conftest import examples, named_case
 
 RELEVANT = {"q1": {"d1", "d3"}, "q2": {"d1"}}
 CHUNKS = {"q1": ["d2#1", "d2#2", "d1#1", "d1#2", "d3#0"], "q2": ["d9#0", "d9#4", "d1#0", "d4"]}
@@ -203,25 +203,26 @@ def test_a_saved_comparison_keeps_the_rules(tmp_path: Path) -> None:
     assert "other documents count" in str(other.exception)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"documents_of": "::"}, UsageError, "no id of run has '::'"),
-        ({"documents_of": 5}, UsageError, "documents_of: is 5"),
-        ({"documents_of": ""}, UsageError, "documents_of: is ''"),
-        ({"documents_of": {"d2#1": "d2"}}, DataError, "8 ids of run have no document: d1#0"),
-        ({"within": "chunks"}, UsageError, "within='chunks' without documents_of"),
-        ({"within": "words", "documents_of": "#"}, UsageError, "expected 'documents' or 'chunks'"),
-        ({"documents_of": "#", "exclude": 3}, UsageError, "exclude: is a int"),
-        ({"documents_of": "#", "exclude": ["q1 d2"]}, DataError, "exclude: row 1: is 'q1 d2'"),
-        ({"documents_of": "#", "exclude": {"q1": "d2"}}, DataError, "exclude['q1']: holds str"),
-        ({"documents_of": "#", "exclude": "nowhere.txt"}, DataError, "nowhere.txt"),
-    ],
-)
-def test_rules_that_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error) as caught:
-        evaluate_runs(RELEVANT, CHUNKS, ["mrr"], **options)
-    assert message in str(caught.value)
+REFUSED_RULES = [
+    ({"documents_of": "::"}, UsageError, "no id of run has '::'"),
+    ({"documents_of": 5}, UsageError, "documents_of: is 5"),
+    ({"documents_of": ""}, UsageError, "documents_of: is ''"),
+    ({"documents_of": {"d2#1": "d2"}}, DataError, "8 ids of run have no document: d1#0"),
+    ({"within": "chunks"}, UsageError, "within='chunks' without documents_of"),
+    ({"within": "words", "documents_of": "#"}, UsageError, "expected 'documents' or 'chunks'"),
+    ({"documents_of": "#", "exclude": 3}, UsageError, "exclude: is a int"),
+    ({"documents_of": "#", "exclude": ["q1 d2"]}, DataError, "exclude: row 1: is 'q1 d2'"),
+    ({"documents_of": "#", "exclude": {"q1": "d2"}}, DataError, "exclude['q1']: holds str"),
+    ({"documents_of": "#", "exclude": "nowhere.txt"}, DataError, "nowhere.txt"),
+]
+
+
+def test_rules_that_cannot_be() -> None:
+    for options, error, message in REFUSED_RULES:
+        with named_case(message):
+            with pytest.raises(error) as caught:
+                evaluate_runs(RELEVANT, CHUNKS, ["mrr"], **options)
+            assert message in str(caught.value)
 
 
 def test_the_commands_have_the_rules(tmp_path: Path) -> None:

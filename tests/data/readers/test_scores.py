@@ -44,25 +44,26 @@ BY_DOCUMENT = (
 IN_ORDER = "query_id,label,score\n7,2,0.5\n7,0,0.25\n7,1,-1\n9,0,3\n9,1,0.001\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("s.txt", NUMBERS),
-        ("s", NUMBERS.replace("\n", "\r\n").rstrip()),
-        ("s.gz", gzip.compress(NUMBERS.encode(), mtime=0)),
-        ("s.csv", BY_ROW),
-        ("s.csv.gz", gzip.compress(BY_ROW.encode(), mtime=0)),
-        ("s.csv.zst", bytes(pa.compress(BY_ROW.encode(), "zstd", asbytes=True))),
-        ("s.csv.bz2", bz2.compress(BY_ROW.encode())),
-        ("s.txt.xz", lzma.compress(NUMBERS.encode())),
-        ("s.tsv", BY_DOCUMENT),
-        ("s.csv", IN_ORDER),
-        ("s.csv", "score\n" + NUMBERS),
-    ],
-)
-def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str | bytes) -> None:
-    found = read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
-    assert found.tolist() == SCORES
+FORMS = [
+    ("s.txt", NUMBERS),
+    ("s", NUMBERS.replace("\n", "\r\n").rstrip()),
+    ("s.gz", gzip.compress(NUMBERS.encode(), mtime=0)),
+    ("s.csv", BY_ROW),
+    ("s.csv.gz", gzip.compress(BY_ROW.encode(), mtime=0)),
+    ("s.csv.zst", bytes(pa.compress(BY_ROW.encode(), "zstd", asbytes=True))),
+    ("s.csv.bz2", bz2.compress(BY_ROW.encode())),
+    ("s.txt.xz", lzma.compress(NUMBERS.encode())),
+    ("s.tsv", BY_DOCUMENT),
+    ("s.csv", IN_ORDER),
+    ("s.csv", "score\n" + NUMBERS),
+]
+
+
+def test_every_form_gives_the_same_scores(tmp_path: Path) -> None:
+    for name, text in FORMS:
+        with named_case(name):
+            found = read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+            assert found.tolist() == SCORES
 
 
 @pytest.mark.parametrize(

@@ -192,23 +192,23 @@ def test_frames_of_categories_and_of_numbers_with_gaps_are_mapped() -> None:
         from_frame(frame, grades={1: 1})
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"grades": {}}, "at least one label"),
-        ({"grades": {"1": 0, "1.0": 1}}, "1 and 1.0 are the same number"),
-        ({"grades": {"0-2": 0, "2-4": 1}}, "0-2 and 2-4 both hold 2"),
-        ({"grades": {"bins": [4, 2]}}, "each of the bins above the one before"),
-        ({"grades": {"bins": []}}, "bins is not a list of numbers"),
-        ({"grades": {"bins": ["a"]}}, "bins is not a list of numbers"),
-        ({"grades": {"bad": -1}}, "greater than or equal to 0"),
-        ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged marks as not judged"),
-        ({"grades": {"3": 9}, "unjudged": 9}, "grades names 9, which unjudged"),
-    ],
-)
-def test_grades_that_cannot_be_meant(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        Csv(**options)
+REFUSED_GRADES = [
+    ({"grades": {}}, "at least one label"),
+    ({"grades": {"1": 0, "1.0": 1}}, "1 and 1.0 are the same number"),
+    ({"grades": {"0-2": 0, "2-4": 1}}, "0-2 and 2-4 both hold 2"),
+    ({"grades": {"bins": [4, 2]}}, "each of the bins above the one before"),
+    ({"grades": {"bins": []}}, "bins is not a list of numbers"),
+    ({"grades": {"bins": ["a"]}}, "bins is not a list of numbers"),
+    ({"grades": {"bad": -1}}, "greater than or equal to 0"),
+    ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged marks as not judged"),
+    ({"grades": {"3": 9}, "unjudged": 9}, "grades names 9, which unjudged"),
+]
+
+
+def test_grades_that_cannot_be_meant() -> None:
+    for options, said in REFUSED_GRADES:
+        with named_case(said), pytest.raises(ValidationError, match=said):
+            Csv(**options)
 
 
 @pytest.mark.long

@@ -53,18 +53,20 @@ def test_truth_values_are_labels_and_features(tmp_path: Path, door: str) -> None
     assert data.features[:, 0].tolist() == [1, 0, 0, 1]
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("words", [["True", "False", "False", "True"], ["TRUE", "0", "false", "1"]])
-def test_text_of_truth_values_is_a_label(tmp_path: Path, door: str, words: list[str]) -> None:
-    data = from_door(door, frame_of(words, 1), tmp_path)
-    assert data.labels.tolist() == [1, 0, 0, 1]
+def test_text_of_truth_values_is_a_label(tmp_path: Path) -> None:
+    for door, words in itertools.product(
+        DOORS, [["True", "False", "False", "True"], ["TRUE", "0", "false", "1"]]
+    ):
+        with named_case((door, words)):
+            data = from_door(door, frame_of(words, 1), tmp_path)
+            assert data.labels.tolist() == [1, 0, 0, 1]
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("truths", [TRUTHS, ["True", "False", "False", "True"]])
-def test_grades_of_truth_values(tmp_path: Path, door: str, truths: list[Any]) -> None:
-    data = from_door(door, frame_of(truths, 1), tmp_path, grades={True: 3, False: 1})
-    assert data.labels.tolist() == [3, 1, 1, 3]
+def test_grades_of_truth_values(tmp_path: Path) -> None:
+    for door, truths in itertools.product(DOORS, [TRUTHS, ["True", "False", "False", "True"]]):
+        with named_case((door, truths)):
+            data = from_door(door, frame_of(truths, 1), tmp_path, grades={True: 3, False: 1})
+            assert data.labels.tolist() == [3, 1, 1, 3]
 
 
 def test_true_and_false_with_nothing_between_them(tmp_path: Path) -> None:
