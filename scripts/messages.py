@@ -56,19 +56,20 @@ def _calls(
 ) -> Iterator[tuple[ast.Call, dict[str, str]]]:
     """Each call that makes a message, with the texts that variables have there: ``one | another`` after a branch.
 
-    The lines that may have such a call are sorted: functions without one are passed over.
+    The lines that may have such a call are sorted: statements without one are searched for variables alone.
     """
     for statement in block:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            at = bisect.bisect_left(lines, min(one.lineno for one in (*statement.decorator_list, statement)))
-            if at == len(lines) or lines[at] > (statement.end_lineno or 0):
-                continue
+        decorators = getattr(statement, "decorator_list", [])
+        at = bisect.bisect_left(lines, min(one.lineno for one in (*decorators, statement)))
+        may_have_call = at < len(lines) and lines[at] <= (statement.end_lineno or 0)
+        if not may_have_call and isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            continue
         parts = list(ast.iter_child_nodes(statement))
         inner = [part for part in parts if isinstance(part, ast.ExceptHandler | ast.match_case)]
         blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
         blocks += [part.body for part in inner]
         for part in parts:
-            if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
+            if may_have_call and not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
                 yield from ((node, dict(variables)) for node in ast.walk(part) if _makes_message(node))
         if isinstance(statement, ast.Assign):
             for target, value in zip(_parts(statement.targets[0]), _parts(statement.value), strict=False):
