@@ -25,7 +25,7 @@ def find(names: tuple[str, ...] = NAMES) -> str | None:
 
 
 @contextmanager
-def launched(path: str) -> Iterator[Browser]:
+def launched(path: str, *more_arguments: str) -> Iterator[Browser]:
     """Run the browser without a window until the block ends."""
     from playwright.sync_api import sync_playwright
 
@@ -33,6 +33,6 @@ def launched(path: str) -> Iterator[Browser]:
     # another process takes a sixth less CPU time
     arguments = ["--no-sandbox", "--no-zygote"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=arguments)
+        browser = driver.chromium.launch(executable_path=path, args=[*arguments, *more_arguments])
         yield browser
         browser.close()

@@ -28,6 +28,7 @@ from ltr_harness.report.online_agreement import agreement_page
 from ltr_harness.report.run_index import read_experiments
 from ltr_harness.report.stored_scores import TestRows
 from ltr_harness.report.writing import catalog
+from tests.conftest import without_charts
 from tests.experiments.compare.test_online_agreement import world
 
 SHOWN = ".plot:not([hidden] *)"
@@ -44,15 +45,6 @@ def page_of(report: Report, folder: Path) -> Path:
     """Write the page alone: pictures and tables in files take as long again."""
     path = folder / "report.html"
     path.write_text(html.render(report), encoding="utf-8")
-    return path
-
-
-def without_charts(page: Path) -> Path:
-    """Write the page without its charts beside it: they take two thirds of the loading."""
-    text, n_charts = re.subn(r'<div class="plot" .*?></div>', "", page.read_text(encoding="utf-8"))
-    assert n_charts
-    path = page.with_name("without_charts.html")
-    path.write_text(text, encoding="utf-8")
     return path
 
 
