@@ -419,14 +419,9 @@ def mean_differences(
         queries = cells[start].queries
         rows = np.arange(n_queries) if queries is None else np.flatnonzero(queries)
         design = sampling.take(rows)
-        d = np.stack([side.differences[rows] for side in sides[start:stop]], axis=1)
-        if design.weights is not None:
-            d[design.weights == 0] = np.nan
-        undefined = np.isnan(d)
-        n += np.count_nonzero(~undefined, axis=0).tolist()
-        columns = [values[rows] for side in sides[start:stop] for values in (side.model, side.other)]
-        values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(columns, axis=1))
-        means += design.means(values).reshape(-1, 2).tolist()
+        d = _difference_columns(sides[start:stop], rows, design)
+        n += np.count_nonzero(~np.isnan(d), axis=0).tolist()
+        means += _means_of_models(sides[start:stop], rows, design, d)
         subsets.append(design.contributions(d))
         if design.units is not None:
             rows = np.searchsorted(all_units, np.unique(design.units))
@@ -439,6 +434,24 @@ def mean_differences(
         MeanDifference(n_of_cell, model_mean, other_mean, difference)
         for n_of_cell, (model_mean, other_mean), difference in zip(n, means, tested.differences, strict=True)
     ]
+
+
+def _difference_columns(sides: Sequence[SeedMeans], rows: Ints | slice, design: Sampling) -> Floats:
+    """Return the differences of some queries, (n_rows, m), NaN where one does not count."""
+    d = np.stack([side.differences[rows] for side in sides], axis=1)
+    if design.weights is not None:
+        d[design.weights == 0] = np.nan
+    return d
+
+
+def _means_of_models(
+    sides: Sequence[SeedMeans], rows: Ints | slice, design: Sampling, d: Floats
+) -> list[tuple[float, float]]:
+    """Return the means of each contrast's two models over the queries that both have, by their differences."""
+    columns = [values[rows] for side in sides for values in (side.model, side.other)]
+    values = np.where(np.repeat(np.isnan(d), 2, axis=1), np.nan, np.stack(columns, axis=1))
+    means = design.means(values).reshape(-1, 2)
+    return [(model_mean, other_mean) for model_mean, other_mean in means.tolist()]
 
 
 def _runs_of_queries(cells: Sequence[Contrast]) -> Iterator[tuple[int, int]]:
@@ -554,9 +567,7 @@ class _DifferenceTable:
     @classmethod
     def of(cls, cells: Sequence[Contrast], sampling: Sampling) -> "_DifferenceTable":
         sides = seed_means(cells)
-        d = np.column_stack([side.differences for side in sides])
-        if sampling.weights is not None:
-            d[sampling.weights == 0] = np.nan
+        d = _difference_columns(sides, slice(None), sampling)
         return cls(cells, sampling, d, sampling.contributions(d), sides)
 
     @cached_property
@@ -608,11 +619,7 @@ class _DifferenceTable:
     @cached_property
     def means(self) -> list[tuple[float, float]]:
         """The means of each contrast's two models over the queries that both have."""
-        sides = [values for side in self.sides for values in (side.model, side.other)]
-        undefined = np.isnan(self.d)
-        values = np.where(np.repeat(undefined, 2, axis=1), np.nan, np.stack(sides, axis=1))
-        means = self.sampling.means(values).reshape(-1, 2)
-        return [(model_mean, other_mean) for model_mean, other_mean in means.tolist()]
+        return _means_of_models(self.sides, slice(None), self.sampling, self.d)
 
 
 def differences_of(
