@@ -442,8 +442,8 @@ class Judgments(KeepsArrays):
         """Each different one, ascending."""
         if self.grades is None:
             return sealed(np.unique(self.labels))
-        occurs = np.zeros(self.grades.largest + 1, dtype=bool)
-        occurs[self.grades.of_row] = True
+        # grades are few, and a pass for each takes less than one that writes to a place for each row
+        occurs = [(self.grades.of_row == grade).any() for grade in range(self.grades.largest + 1)]
         return sealed(np.flatnonzero(occurs).astype(np.float64))
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
