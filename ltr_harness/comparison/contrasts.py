@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement, groupby, pairwise
+from itertools import chain, combinations_with_replacement, groupby, pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -472,7 +472,7 @@ def contrast(
     """Test all contrasts of all families, one after the other: every verdict about two models comes from here."""
     if not any(families):
         return DisplayedRecords()
-    table = _DifferenceTable.of([cell for family in families for cell in family], sampling)
+    table = _DifferenceTable.of([*chain.from_iterable(families)], sampling)
     columns = _columns_of(families)
     tested = _TestedFamilies.of(table.cells, table.sample, columns, directions, method, sampling)
     components, seeds, widths = tested.components, tested.seeds, tested.widths
