@@ -257,8 +257,9 @@ def test_charts_of_one_and_of_several_models_can_be_drawn(gains: dict[str, list[
     altair = importlib.util.find_spec("altair")  # for its copy of the schema
     assert altair is not None
     (path,) = Path(str(altair.origin)).parent.glob("vegalite/v6/schema/vega-lite-schema.json")
+    validator = Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
     for chart in section.charts:
-        Draft7Validator(json.loads(path.read_text(encoding="utf-8"))).validate(file_spec(chart.spec))
+        validator.validate(file_spec(chart.spec))
         drawn = svg(chart)
         assert drawn.count("mark-rule") >= 1
         assert all(colour_of(at) in drawn for at in range(1, len(gains) + 1))

@@ -544,7 +544,7 @@ def test_what_was_missed_adds_up() -> None:
     rng = np.random.default_rng(4)
     for name in ("ndcg@3", "map@3", "recall@3", "rprec", "q@3", "nerr(max_grade=4)@3", "bpref"):
         metric = parse_metric(name)
-        for _ in range(12):
+        for _ in range(6):
             size = int(rng.integers(2, 9))
             labels, retrieved = rng.integers(0, 4, size), rng.random(size) < 0.6
             if not retrieved.any() or not labels[retrieved].any():

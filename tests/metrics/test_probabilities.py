@@ -40,7 +40,7 @@ def races(seed: int, n: int = 300, t: float = 1.0) -> Races:
 
 @pytest.mark.parametrize("t", [0.3, 1.0, 5.0])
 def test_the_values_are_those_of_sklearn_and_scipy(t: float) -> None:
-    labels, scores, sizes = races(1, n=40)
+    labels, scores, sizes = races(1, n=15)
     names = [f"log_loss(temperature={t:g})", f"brier(temperature={t:g})"]
     ev = evaluate(labels, scores, names, group_sizes=sizes)
     for query, end in enumerate(np.cumsum(sizes)):
