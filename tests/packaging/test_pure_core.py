@@ -42,8 +42,6 @@ def test_a_metric_loads_little_beside_numpy() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "name", ["ltr_harness.arrow", "ltr_harness.metrics.core.binding", "ltr_harness.comparison.stream"]
-)
-def test_nor_does_one_that_is_imported_alone(name: str) -> None:
-    assert loaded_by([name], (*HEAVY, "scipy")) == []
+def test_streams_bound_judgments_and_batches_of_arrow_need_no_scipy() -> None:
+    names = ["ltr_harness.arrow", "ltr_harness.metrics.core.binding", "ltr_harness.comparison.stream"]
+    assert loaded_by(names, (*HEAVY, "scipy")) == []
