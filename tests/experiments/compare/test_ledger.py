@@ -150,7 +150,6 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("empty_pictures")
 def test_run_report_compare_and_python_count_together(
     ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +158,8 @@ def test_run_report_compare_and_python_count_together(
     runs = Path("runs")
     assert ltr("run", "small.yaml", "--no-ledger", "--workers", "1")[0] == 0
     assert not (runs / LEDGER).exists()
-    assert ltr("report", runs / "small", "--no-ledger")[0] == 0  # and its configuration says so too
+    report = ("report", runs / "small", "--format", "json")
+    assert ltr(*report, "--no-ledger")[0] == 0  # and its configuration says so too
     assert ltr("compare", runs / "small", "--no-ledger")[0] == 0
     assert not (runs / LEDGER).exists()
 
@@ -168,7 +168,7 @@ def test_run_report_compare_and_python_count_together(
     assert (metric, looks, others) == ("ndcg@5", Looks(1, 2), [])
     written = (runs / LEDGER).read_bytes()
     compare(runs / "small")
-    assert ltr("report", runs / "small")[0] == ltr("compare", runs / "small")[0] == 0
+    assert ltr(*report)[0] == ltr("compare", runs / "small")[0] == 0
     assert (runs / LEDGER).read_bytes() == written  # the same models again
     assert ltr("compare", runs / "small", "-m", "mrr@5")[0] == 0
     assert looks_at(runs)[test, "mrr@5"] == Looks(1, 2)

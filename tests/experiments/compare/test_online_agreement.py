@@ -185,6 +185,7 @@ def test_pairs_of_one_metric_do_not_differ() -> None:
     assert correlation_differences([effects, effects])[0].high == pytest.approx(0, abs=0.1)
 
 
+@pytest.mark.usefixtures("few_points")
 def test_winners_alone_are_said_and_corrected() -> None:
     past = world(70)
     winners = past[past["mrr@3"] > 0.006]
@@ -220,6 +221,7 @@ def test_winners_alone_are_said_and_corrected() -> None:
         agreement(past, confidence=95)
 
 
+@pytest.mark.usefixtures("few_points")
 @pytest.mark.parametrize(
     ("change", "message"),
     [

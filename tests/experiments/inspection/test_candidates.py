@@ -79,7 +79,8 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
     shown[rng.integers(sizes.sum())] = True
     judged = (labels > 0) | (rng.random(sizes.sum()) < 0.7) if unjudged else None
     data = make_dataset(labels, sizes, shown, judged, half=rng.integers(0, 2, len(sizes)).astype(str))
-    card = split_card("test", data)
+    both = data_card({"train": data, "test": data})
+    card = both.splits[1]
 
     ends = np.cumsum(sizes)[:-1]
     queries = list(zip(np.split(labels, ends), np.split(shown, ends), strict=True))
@@ -108,7 +109,6 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
         for count in ("n_queries", "n_without_candidates", "n_judged", "n_missed", "n_relevant", "n_found"):
             assert sum(getattr(part, count) for part in parts) == getattr(whole, count)
 
-    both = data_card({"train": data, "test": data})
     cautions = lint(both)
     json.dumps(both.facts(), allow_nan=False)
     assert "nan" not in card_text(both, cautions).lower()
