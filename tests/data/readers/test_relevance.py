@@ -85,21 +85,17 @@ RULES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_reader_and_monitor_mean_the_same_by_relevance(name: str) -> None:
-    rows = shown_lists().sample(frac=1, random_state=1)  # in any order
-    data = read_labelled(rows, RULES[name], regroup=True)
-    config = {
-        "columns": {"rank": "rank", "segments": ["device"]},
-        "relevance": RULES[name],
-        "metrics": ["ndcg(gain=linear)@3"],
-    }
-    watched = monitor(config, log=rows).windows[0].means["ndcg(gain=linear)@3"]
-    assert data.positions is not None
-    measured = evaluate(
-        data.labels, -data.positions, group_sizes=data.groups.sizes, metrics=["ndcg(gain=linear)@3"]
-    )
-    assert measured["ndcg(gain=linear)@3"].mean == pytest.approx(watched, abs=1e-12)
+def test_a_reader_and_monitor_mean_the_same_by_relevance() -> None:
+    rows, metric = shown_lists().sample(frac=1, random_state=1), "ndcg(gain=linear)@3"  # rows in any order
+    for name, rule in RULES.items():
+        with named_case(name):
+            data = read_labelled(rows, rule, regroup=True)
+            columns = {"rank": "rank", "segments": ["device"]}
+            config = {"columns": columns, "relevance": rule, "metrics": [metric]}
+            watched = monitor(config, log=rows).windows[0].means[metric]
+            assert data.positions is not None
+            measured = evaluate(data.labels, -data.positions, group_sizes=data.groups.sizes, metrics=[metric])
+            assert measured[metric].mean == pytest.approx(watched, abs=1e-12)
 
 
 @pytest.mark.parametrize("by", ["query", "user"])

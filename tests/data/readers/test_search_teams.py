@@ -15,6 +15,7 @@ import pytest
 
 from ltr_harness import evaluate_runs
 from ltr_harness.errors import DataError
+from tests.conftest import named_case
 
 SAMPLES = (
     Path(os.environ.get("LTR_HARNESS_DATA", Path(__file__).parents[4] / "shared" / "data")) / "search_teams"
@@ -111,53 +112,53 @@ def test_a_book_with_a_column_for_each_judge_is_refused_with_its_line(tmp_path: 
     assert found.frame().equals(judged({"q1": {"a": 2, "b": 0}, "q2": {"b": 1}}).frame())
 
 
-@pytest.mark.parametrize(
-    ("qrels", "run", "options", "message"),
-    [
-        (
-            {"q1": ["a"], "q2": {"b": 2}},
-            None,
-            {},
-            r"\['q2'\]: has values for each document, and qrels\['q1'\] is a list",
-        ),
-        (None, {"q1": ["a"], "q2": {"b": 2.0}}, {}, "one form for all queries"),
-        (
-            None,
-            [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q2", "contexts": ["b"]}],
-            {},
-            "as row 1 has",
-        ),
-        (
-            None,
-            [{"query_id": "q1", "doc_id": "a", "score": 1}, {"query_id": "q2", "retrieved": ["b"]}],
-            {},
-            "row 2: has",
-        ),
-        (
-            None,
-            [{"question": "q1", "contexts": ["Paris is the capital of France."]}],
-            {},
-            "retrieved_context_ids",
-        ),
-        (
-            [{"question": "q1", "ground_truth": "Paris is the capital of France."}],
-            None,
-            {},
-            "put the ids under relevant_ids",
-        ),
-        (
-            None,
-            {"q1": ["x"], "q2": ["y"]},
-            {"exclude": {"q1": ["x"], "q2": ["y"]}},
-            "all listed documents are excluded",
-        ),
-        (None, {"q1": ["a", "a"]}, {}, "document 'a' is listed for query 'q1'"),
-        (None, {"q1": ["a#1", "c"]}, {"documents_of": {"a#1": "a"}}, "1 id of run has no document: c"),
-    ],
-)
-def test_bad_input_is_refused(qrels: Any, run: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        judged(qrels or {"q1": ["a"], "q2": ["b"]}, run, **options)
+BAD_INPUT = [
+    (
+        {"q1": ["a"], "q2": {"b": 2}},
+        None,
+        {},
+        r"\['q2'\]: has values for each document, and qrels\['q1'\] is a list",
+    ),
+    (None, {"q1": ["a"], "q2": {"b": 2.0}}, {}, "one form for all queries"),
+    (
+        None,
+        [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q2", "contexts": ["b"]}],
+        {},
+        "as row 1 has",
+    ),
+    (
+        None,
+        [{"query_id": "q1", "doc_id": "a", "score": 1}, {"query_id": "q2", "retrieved": ["b"]}],
+        {},
+        "row 2: has",
+    ),
+    (
+        None,
+        [{"question": "q1", "contexts": ["Paris is the capital of France."]}],
+        {},
+        "retrieved_context_ids",
+    ),
+    (
+        [{"question": "q1", "ground_truth": "Paris is the capital of France."}],
+        None,
+        {},
+        "put the ids under relevant_ids",
+    ),
+    (
+        None,
+        {"q1": ["x"], "q2": ["y"]},
+        {"exclude": {"q1": ["x"], "q2": ["y"]}},
+        "all listed documents are excluded",
+    ),
+    (None, {"q1": ["a", "a"]}, {}, "document 'a' is listed for query 'q1'"),
+    (None, {"q1": ["a#1", "c"]}, {"documents_of": {"a#1": "a"}}, "1 id of run has no document: c"),
+]
+
+
+def test_bad_input_is_refused() -> None:
+    for qrels, run, options, message in BAD_INPUT:
+        with named_case(message), pytest.raises(DataError, match=message):
+            judged(qrels or {"q1": ["a"], "q2": ["b"]}, run, **options)
 
 
 def test_an_exclusion_that_empties_a_ranking_is_counted() -> None:
