@@ -29,7 +29,7 @@ from ltr_harness.data.queries import (
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
-from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
+from ltr_harness.metrics.core.ranking import BestRows, Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
@@ -136,12 +136,16 @@ class Binding:
         """By tie rule, precision, and whether documents that are not listed are in them."""
         rankings = {}
         judgments = self.judgments
+        best: dict[tuple[str, bool, int], BestRows] = {}  # of rules that differ in ties alone
         for (ties, precision, with_missed), ranker in self._rankers.items():
-            seen = as_seen(checked, precision)
+            rule = precision, with_missed, ranker.depth
+            if rule not in best:
+                seen = as_seen(checked, precision)
+                best[rule] = ranker.find_best(pool_rows(seen, judgments) if with_missed else seen)
+            full_ranking = ranker.rank_best(best[rule])
             if with_missed:
-                rankings[ties, precision, True] = ranker.rank(pool_rows(seen, judgments))
+                rankings[ties, precision, True] = full_ranking
                 continue
-            full_ranking = ranker.rank(seen)
             listed = full_ranking if all_listed else without_unlisted(full_ranking)
             if judgments.missed is None:
                 rankings[ties, precision, True] = full_ranking

@@ -16,6 +16,8 @@ from ltr_harness.errors import MetricError
 Ties = Literal["expected", "stable", "worst", "best", "id"]
 Lists = tuple[Ints, NDArray[Any], Ints, Bools]
 """Offsets, rows or their labels, ends of ties and queries with ties of a `Ranking`, as compiled loops take them."""
+BestRows = tuple[Floats, int, Ints, Floats, Ints]
+"""Scores, and what `select` finds and writes: the best rows of each query, whatever the rule for ties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,8 @@ class RowRanker:
         self._judgments = judgments
         self._ties = ties
         self._longest = judgments.groups.longest
-        self._depth = self._longest if depth is None else min(depth, self._longest)
-        self._offsets, self._no_ties = list_places(judgments.groups.boundaries, self._depth)
+        self.depth = self._longest if depth is None else min(depth, self._longest)
+        self._offsets, self._no_ties = list_places(judgments.groups.boundaries, self.depth)
         if ties == "id" and judgments.documents_of(np.empty(0, dtype=np.int64)) is None:
             raise MetricError(
                 "ties=id orders tied documents by document id; expected document_ids, one per row, or ties=stable"
@@ -94,20 +96,29 @@ class RowRanker:
 
     def rank(self, scores: Floats) -> Ranking:
         """Rank by score, descending; `scores` (n_rows,). Raises DataError for NaN."""
+        return self.rank_best(self.find_best(scores))
+
+    def find_best(self, scores: Floats) -> BestRows:
+        """Return what `rank_best` needs of scores, for any ranker of these judgments with this depth."""
         scores, offsets, boundaries = read_only(scores), self._offsets, self._judgments.groups.boundaries
-        longest, order = self._longest, self._tie_order
-        found, rows, last, beyond = list_best(scores, boundaries, offsets, longest, self._depth)
+        found, rows, last, beyond = list_best(scores, boundaries, offsets, self._longest, self.depth)
         if found & NAN:
             raise scores_with_nan(scores, self._judgments.groups)
         if found & CROWDS:
-            found |= sort_crowds(scores, boundaries, offsets, longest, rows, last, beyond)
+            found |= sort_crowds(scores, boundaries, offsets, self._longest, rows, last, beyond)
+        return scores, found, rows, last, beyond
+
+    def rank_best(self, best: BestRows) -> Ranking:
+        """Rank the best rows by this ranker's rule for ties."""
+        scores, found, rows, last, beyond = best
+        offsets, boundaries = self._offsets, self._judgments.groups.boundaries
         if not found & TIES:
             return Ranking(offsets, rows, self._no_ties, self._untied, scores, self._judgments)
         tied = beyond >= 0
         self._order_ties(tied)
         with_ties = self._ties == "expected"
         longer, listed, tie_end = list_ties(
-            scores, boundaries, offsets, rows, last, beyond, order, longest, with_ties
+            scores, boundaries, offsets, rows, last, beyond, self._tie_order, self._longest, with_ties
         )
         if not with_ties:
             tie_end, tied = self._no_ties, self._untied
