@@ -115,7 +115,7 @@ def test_a_second_run_trains_nothing_and_a_new_metric_trains_nothing(tmp_path: P
 
 
 def test_workers_train_the_same(finished_folder: Path, tmp_path: Path) -> None:
-    run_experiment(write_experiment(tmp_path), runs=tmp_path / "runs", workers=2)
+    run_experiment(write_experiment(tmp_path, seeds=[1]), runs=tmp_path / "runs", workers=2)
     for model in ("logistic", "forest"):
         one, other = (run_of(folder, model) for folder in (finished_folder, tmp_path / "runs" / "small"))
         assert (one / "model.pickle").read_bytes() == (other / "model.pickle").read_bytes()
