@@ -6,6 +6,7 @@ import gc
 import importlib
 import importlib.util
 import itertools
+import json
 import os
 import re
 import shutil
@@ -406,6 +407,17 @@ def mlflow_store() -> Path:
             client, _ = _client(f"sqlite:///{store}")
             client._tracking_client.store._dispose_engine()
     return store
+
+
+@pytest.fixture(scope="session")
+def chart_schema() -> Any:
+    """A validator of Vega-Lite's schema: altair has a copy, and need not be imported, which takes half a second."""
+    import jsonschema
+
+    altair = importlib.util.find_spec("altair")
+    assert altair is not None
+    (path,) = Path(str(altair.origin)).parent.glob("vegalite/v6/schema/vega-lite-schema.json")
+    return jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(scope="module")

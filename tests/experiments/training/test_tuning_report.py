@@ -88,11 +88,11 @@ def test_the_search_and_what_it_chose(result: ExperimentResult) -> None:
     assert chosen.rows[0][1] == str(facts.chosen["params.num_leaves"])
 
 
-def test_the_history_is_every_complete_trial_and_the_best_so_far(result: ExperimentResult) -> None:
-    import altair
-
+def test_the_history_is_every_complete_trial_and_the_best_so_far(
+    result: ExperimentResult, chart_schema: Any
+) -> None:
     chart = blocks(result)["tuning_history"]
-    altair.Chart.from_dict(file_spec(chart.spec), validate=True)
+    chart_schema.validate(file_spec(chart.spec))
     record = next(run.record for run in result.runs if run.record.tuning is not None)
     assert record.tuning is not None
     study = read_study(result.folder / STUDIES / record.tuning.study)
