@@ -395,7 +395,8 @@ class TestSharedBins:
             assert list(_last[kind.library]) == [data]
         del data
         gc.collect()
-        assert not any(_last.values())
+        # another test of the session may still have data that a third library was given
+        assert [list(_last[kind.library]) for kind, _ in BOTH] == [[], []]
 
 
 def test_the_documentation_names_every_ranking_option_of_the_installed_libraries(repository: Path) -> None:
