@@ -77,6 +77,14 @@ class Deleted:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
 
+class Read:
+    def __init__(self, text):
+        self.text = text
+
+    def __del__(self):
+        assert False, self.text
+
+Read("before")
 for begin in (callback, Deleted):
     presses = [1, 2, 3]  # also where the next one comes in a callback
     try:
@@ -92,6 +100,7 @@ def defect():
     raise ValueError("said as before")
 
 defect()
+Read("after")
 """
 
 
@@ -179,6 +188,8 @@ def test_ctrl_c_where_python_ignores_it_is_answered_a_little_later() -> None:
     assert done.stdout == "answered\nanswered\n"
     assert "KeyboardInterrupt" not in done.stderr
     assert "ValueError: said as before" in done.stderr
+    assert "AssertionError: before" in done.stderr
+    assert "AssertionError: after" not in done.stderr
 
 
 def test_who_ignores_ctrl_c_or_answers_it_goes_on_doing_so() -> None:
