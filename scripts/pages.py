@@ -117,15 +117,18 @@ UNFOLD_ALL = """() => document.querySelectorAll("main details").forEach((one) =>
 REMOVE_REPEATED = (
     """() => document.querySelectorAll("main details ~ details").forEach((one) => one.remove())"""
 )
-# axe finds nothing new in the marks of charts, which are hidden from screen readers, and in a row with the elements and
-# classes of an earlier row: most of its time goes to the colours behind each text.
+# axe finds nothing new in the marks of charts, which are hidden from screen readers, and in a row with the elements,
+# classes and attributes of an earlier row: most of its time goes to the colours behind each text.
 SPARE_AXE = """() => {
   document.querySelectorAll(".plot svg[aria-hidden=true]").forEach((one) => one.replaceChildren());
   for (const body of document.querySelectorAll("main tbody")) {
     const kinds = new Set();
     for (const row of [...body.rows]) {
       const elements = [row, ...row.querySelectorAll("*")];
-      const kind = elements.map((one) => [one.localName, one.className, one.textContent === ""]).join();
+      const kind = elements.map((one) => [
+        one.localName, one.className, one.id, one.textContent === "",
+        ...[...one.attributes].map(({ name, value }) => [name, value === ""]),
+      ]).join();
       if (kinds.has(kind)) row.remove();
       kinds.add(kind);
     }
